@@ -497,7 +497,7 @@ async fn the_objects_of_a_kind_are_those_beside_the_object() {
     };
     assert_eq!(
         told["refusal"],
-        "the object has no namespace to have a ConfigMap in: ask for a Client instead"
+        "the object has no namespace for the ConfigMap API: use a Client instead"
     );
     assert_eq!(told["all"], "/api/v1/namespaces");
     running.stop().await.unwrap();

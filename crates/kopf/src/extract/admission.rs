@@ -1,4 +1,4 @@
-//! What somebody wants to be done to an object, and who it is: for handlers for admission.
+//! Arguments of admission handlers: the request and its user.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -13,7 +13,7 @@ impl Extract for Operation {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
         let review = &context.admission("Operation")?.review;
         review.operation.ok_or(Rejection::other(
-            "the request does not say which operation it is; if it can be like that, ask for an Option",
+            "the request has no operation; use an Option to accept this",
         ))
     }
 
@@ -31,7 +31,7 @@ impl OptionalExtract for Operation {
 
 impl FilterExtract for Operation {}
 
-/// The subresource that is to be changed, as in `status`; `None` if it is the object itself.
+/// The reviewed subresource, as in `status`; `None` for the object itself.
 ///
 /// ```
 /// use kopf::Subresource;
@@ -40,16 +40,16 @@ impl FilterExtract for Operation {}
 /// #[kopf::on::validate("kopfexamples", subresource = "*")]
 /// fn check(Subresource(subresource): Subresource, logger: Logger) {
 ///     match subresource.as_deref() {
-///         Some("status") => logger.info("Somebody reports something."),
-///         Some(other) => logger.info(format_args!("It is about {other}.")),
-///         None => logger.info("It is about the object itself."),
+///         Some("status") => logger.info("The status is changed."),
+///         Some(other) => logger.info(format_args!("The subresource {other} is changed.")),
+///         None => logger.info("The object itself is changed."),
 ///     }
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subresource(pub Option<String>);
 
-/// Whether it is only tried out, and nothing will be stored: then nothing else may be changed either.
+/// `true` for dry runs, in which nothing is stored and handlers must not have side effects.
 ///
 /// ```
 /// use kopf::DryRun;
@@ -58,14 +58,14 @@ pub struct Subresource(pub Option<String>);
 /// #[kopf::on::validate("kopfexamples", side_effects = true)]
 /// async fn reserve(DryRun(dry): DryRun, logger: Logger) {
 ///     if !dry {
-///         logger.info("A place is reserved.");
+///         logger.info("Reserved.");
 ///     }
 /// }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DryRun(pub bool);
 
-/// Who wants it: what the API server says of the user, as it is sent.
+/// The user of the request, as sent by the API server.
 ///
 /// ```
 /// use kopf::UserInfo;
@@ -76,7 +76,7 @@ pub struct DryRun(pub bool);
 ///     if user.groups().any(|group| group == "admins") {
 ///         return Ok(());
 ///     }
-///     let name = user.username().unwrap_or("somebody");
+///     let name = user.username().unwrap_or("unknown user");
 ///     Err(kopf::denied(format_args!("{name} may not do this")).code(403))
 /// }
 ///
@@ -87,19 +87,19 @@ pub struct DryRun(pub bool);
 pub struct UserInfo(pub View);
 
 impl UserInfo {
-    /// The name, as the API server knows it: `system:serviceaccount:…` for pods.
+    /// Returns the name in the cluster: `system:serviceaccount:…` for pods.
     pub fn username(&self) -> Option<&str> {
         self.0.get("username")?.as_str()
     }
 
-    /// The groups that the user is in.
+    /// Returns the groups of the user.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         let groups = self.0.get("groups").and_then(Value::as_array);
         groups.into_iter().flatten().filter_map(Value::as_str)
     }
 }
 
-/// The headers of the request, as the webhook server has got them.
+/// The HTTP headers of the request to the webhook server.
 ///
 /// ```
 /// use kopf::Headers;
@@ -113,7 +113,7 @@ impl UserInfo {
 pub struct Headers(pub BTreeMap<String, String>);
 
 impl Headers {
-    /// The value of a header, in whatever case its name is written.
+    /// Returns the value of a header. The name is case-insensitive.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut headers = self.0.iter();
         let (_, value) = headers.find(|(key, _)| key.eq_ignore_ascii_case(name))?;
@@ -121,17 +121,17 @@ impl Headers {
     }
 }
 
-/// Only the names: values can be secret.
+/// Shows only the names: values can be secret.
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-/// The certificate of the one who has connected to the webhook server, if the server has verified it;
-/// an empty object otherwise.
+/// The verified client certificate of the connection to the webhook server; an empty object if
+/// there is none.
 ///
-/// It is of the same form as in the original, which has it from Python's `getpeercert()`.
+/// It has the format of the original, that of Python's `getpeercert()`.
 ///
 /// ```
 /// use kopf::SslPeer;
@@ -144,7 +144,7 @@ impl fmt::Debug for Headers {
 pub struct SslPeer(pub View);
 
 impl SslPeer {
-    /// The common name of the subject.
+    /// Returns the common name of the subject.
     pub fn common_name(&self) -> Option<&str> {
         let parts = self.0.get("subject")?.as_array()?;
         let pairs = parts.iter().filter_map(Value::as_array).flatten();
@@ -154,11 +154,11 @@ impl SslPeer {
     }
 }
 
-/// What is shown to the one who asks, whatever the answer is: `kubectl` prints it. Cheap to clone:
-/// clones are the same list.
+/// Warnings for the client, which are sent with any response: `kubectl` prints them. Cheap to
+/// clone: clones share the list.
 ///
-/// All handlers of one request add to the same list. The API server cuts long ones: they should
-/// be of at most 120 characters each.
+/// All handlers of one request share the list. The API server truncates long warnings: they should
+/// have at most 120 characters.
 ///
 /// ```
 /// use kopf::Warnings;
@@ -167,24 +167,24 @@ impl SslPeer {
 /// #[kopf::on::validate("kopfexamples")]
 /// fn check(Spec(spec): Spec, warnings: Warnings) {
 ///     if !spec["legacy"].is_null() {
-///         warnings.push("spec.legacy is going away");
+///         warnings.push("spec.legacy is deprecated");
 ///     }
 /// }
 ///
 /// let warnings = Warnings::default();
 /// check(Spec(json!({"legacy": 1}).into()), warnings.clone());
-/// assert_eq!(warnings.list(), ["spec.legacy is going away"]);
+/// assert_eq!(warnings.list(), ["spec.legacy is deprecated"]);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Warnings(admission::Warnings);
 
 impl Warnings {
-    /// Adds one.
+    /// Adds a warning.
     pub fn push(&self, warning: impl Display) {
         self.0.push(warning.to_string());
     }
 
-    /// All that were added, by whomever.
+    /// Returns the warnings of all handlers.
     pub fn list(&self) -> Vec<String> {
         self.0.list()
     }

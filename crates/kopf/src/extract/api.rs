@@ -1,12 +1,12 @@
-//! The objects of a kind that are beside the object.
+//! APIs of other resources, in the namespace of the object.
 
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Resource};
 
 use super::{Context, Extract, Namespace, Rejection};
 
-/// The objects of a kind: those in the namespace of the object that is handled, if the kind has
-/// namespaces, otherwise all.
+/// The API of a resource: in the namespace of the handled object if the resource is namespaced,
+/// otherwise in the whole cluster.
 ///
 /// ```
 /// use kopf::k8s_openapi::api::core::v1::Pod;
@@ -21,34 +21,34 @@ use super::{Context, Extract, Namespace, Rejection};
 /// }
 /// ```
 ///
-/// For other namespaces, there is the [`Client`].
+/// Use a [`Client`] for other namespaces.
 impl<K> Extract for Api<K>
 where
     K: Resource<DynamicType = ()>,
     K::Scope: ApiScope,
 {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        <K::Scope as ApiScope>::beside(Client::extract(context)?, context)
+        <K::Scope as ApiScope>::api(Client::extract(context)?, context)
     }
 }
 
-/// Whether the objects of a kind are in namespaces.
+/// The scope of a resource: namespaced or not.
 pub trait ApiScope {
-    /// The objects that an object is among.
-    fn beside<K>(client: Client, context: &Context<'_>) -> Result<Api<K>, Rejection>
+    /// Creates the API for the handled object.
+    fn api<K>(client: Client, context: &Context<'_>) -> Result<Api<K>, Rejection>
     where
         K: Resource<DynamicType = (), Scope = Self>;
 }
 
 impl ApiScope for NamespaceResourceScope {
-    fn beside<K>(client: Client, context: &Context<'_>) -> Result<Api<K>, Rejection>
+    fn api<K>(client: Client, context: &Context<'_>) -> Result<Api<K>, Rejection>
     where
         K: Resource<DynamicType = (), Scope = Self>,
     {
         let Namespace(namespace) = Namespace::extract(context).map_err(|_| {
             let kind = K::kind(&());
             Rejection::other(format_args!(
-                "the object has no namespace to have a {kind} in: ask for a Client instead"
+                "the object has no namespace for the {kind} API: use a Client instead"
             ))
         })?;
         Ok(Api::namespaced(client, &namespace))
@@ -56,7 +56,7 @@ impl ApiScope for NamespaceResourceScope {
 }
 
 impl ApiScope for ClusterResourceScope {
-    fn beside<K>(client: Client, _: &Context<'_>) -> Result<Api<K>, Rejection>
+    fn api<K>(client: Client, _: &Context<'_>) -> Result<Api<K>, Rejection>
     where
         K: Resource<DynamicType = (), Scope = Self>,
     {

@@ -1,4 +1,4 @@
-//! The whole object, as it is.
+//! The whole object as JSON.
 
 use kopf_core::body::Body;
 

@@ -1,4 +1,4 @@
-//! The owned object that has changed.
+//! The owned object of [`on::child`](crate::on::child()) handlers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Context, Declared, Extract, OptionalExtract, Rejection, typed};
 
-/// The object that is owned by the handled one and has changed; for handlers of
+/// The changed object that the handled object owns, for handlers of
 /// [`on::child`](crate::on::child()). It is a [`Body`].
 ///
 /// ```
@@ -53,12 +53,12 @@ impl Child {
         &self.0.resource
     }
 
-    /// Returns the type of the event. Children that exist when the operator starts are listed.
+    /// Returns the type of the event: `Listed` for children that exist when the operator starts.
     pub fn event(&self) -> EventType {
         self.0.event
     }
 
-    /// Returns `true` if the child does not exist any longer. The body is its last version.
+    /// Returns `true` if the child is deleted. The body is its last version.
     pub fn is_deleted(&self) -> bool {
         self.0.event == EventType::Deleted
     }
@@ -66,7 +66,7 @@ impl Child {
     /// Parses the body as a type, such as `Deployment`.
     ///
     /// # Errors
-    /// If the body does not fit, with the place of the mismatch.
+    /// If the body does not fit the type, with the path of the mismatch.
     pub fn parse<K: DeserializeOwned>(&self) -> Result<K, Rejection> {
         typed::read("", self.0.body.value())
     }

@@ -1,10 +1,10 @@
-//! The operator's connection to Kubernetes.
+//! The operator's client.
 
 use kopf_core::handler::Activity;
 
 use super::{Context, Declared, Extract, FilterExtract, Rejection};
 
-/// The client of kube, on the connection of the operator.
+/// The kube client, which shares the connection of the operator.
 impl Extract for kube::Client {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
         Ok(context.operator().client.kube())

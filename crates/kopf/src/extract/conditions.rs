@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use super::{Context, Declared, Extract, Rejection};
 
-/// The conditions of the object: `status.conditions`, as the Kubernetes API conventions define them.
+/// The conditions of the object: `status.conditions`, as defined by the Kubernetes API conventions.
 /// Cheap to clone.
 ///
-/// Changes are written with the [`Patch`](crate::Patch) of the handler, and only if they change
-/// something. `lastTransitionTime` changes only together with the status; `observedGeneration` is
-/// the generation that the handler has seen. The order of the list and conditions of other types
-/// stay as they are, also those that others add meanwhile.
+/// Changes are written with the [`Patch`](crate::Patch) of the handler; a set without changes is
+/// not written. `lastTransitionTime` changes only with the status; `observedGeneration` is the
+/// generation that the handler was called with. The order of the list and conditions of other types
+/// are preserved, even those that other clients add concurrently.
 ///
 /// ```
 /// use kopf::Conditions;
@@ -34,8 +34,8 @@ use super::{Context, Declared, Extract, Rejection};
 /// }
 /// ```
 ///
-/// In unit tests of handlers, [`Conditions::of`] makes one, and [`applied`](Self::applied) shows the
-/// effect:
+/// In unit tests of handlers, [`Conditions::of`] creates conditions, and [`applied`](Self::applied)
+/// returns the changed list:
 ///
 /// ```
 /// use kopf::Conditions;
@@ -58,7 +58,7 @@ struct Inner {
 }
 
 impl Conditions {
-    /// Returns the conditions of an object that is not handled by an operator, for tests.
+    /// Returns the conditions of an arbitrary object, for tests.
     pub fn of(object: &Value) -> Self {
         Self::new(
             Body::new(object.clone()),
@@ -103,8 +103,8 @@ impl Conditions {
         self.push(Change::Remove { type_ });
     }
 
-    /// Returns the condition of this type as the handler was called with it, without the changes of
-    /// this handler.
+    /// Returns the condition of this type at the time of the call, without the changes of this
+    /// handler.
     pub fn get(&self, type_: &str) -> Option<&Value> {
         conditions::find(self.0.body.value(), type_)
     }
@@ -114,10 +114,10 @@ impl Conditions {
         self.get(type_).is_some_and(|one| one["status"] == "True")
     }
 
-    /// Returns the whole list with the changes so far.
+    /// Returns the whole list with the current changes.
     ///
     /// # Errors
-    /// If the object has something else than a list in `status.conditions`.
+    /// If `status.conditions` of the object is not a list.
     pub fn applied(&self) -> Result<Value, conditions::Malformed> {
         let mut body = self.0.body.value().clone();
         conditions::apply(&self.changes(), &mut body)?;

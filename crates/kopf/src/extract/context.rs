@@ -1,4 +1,4 @@
-//! Where extractors take from: one call of a handler, or one question to a filter.
+//! The source of extractors: a call of a handler or of a filter.
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ use super::Rejection;
 use crate::indexing::IndexTypes;
 use crate::memos::Seeds;
 
-/// Where extractors take from: what has happened to which object, in which operator.
+/// The source of extractors: the cause, the object and the operator of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     cause: Option<&'a Cause>,
@@ -49,7 +49,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// As if the call was about another version of its object.
+    /// Returns the context of a call with another version of its object.
     pub(crate) fn of_live(cause: &'a Cause, call: &'a Call) -> Self {
         Self {
             cause: Some(cause),
@@ -75,12 +75,15 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The object; empty for handlers that are not about objects, such as `on::startup`.
+    /// Returns the object; empty for activities, such as `on::startup`.
     pub fn body(&self) -> &'a Body {
         self.body
     }
 
-    /// The object, or the reason why the named argument cannot be made.
+    /// Returns the object.
+    ///
+    /// # Errors
+    /// In activities. The error contains the name of the argument, here and below.
     pub(crate) fn object(&self, argument: &'static str) -> Result<&'a Body, Rejection> {
         match self.cause {
             Some(_) => Ok(self.body),
@@ -88,22 +91,22 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The kind of the object; `None` for handlers that are not about objects.
+    /// Returns the resource of the object; `None` for activities.
     pub fn resource(&self) -> Option<&'a Arc<Resource>> {
         self.cause.map(|cause| &cause.resource)
     }
 
-    /// The settings of the operator.
+    /// Returns the settings of the operator.
     pub fn settings(&self) -> &'a Arc<Settings> {
         &self.operator.settings
     }
 
-    /// The full id of the handler; filters are asked on behalf of none.
+    /// Returns the full id of the handler; `None` for filters.
     pub fn handler_id(&self) -> Option<&'a str> {
         self.call.map(|call| &*call.id)
     }
 
-    /// The `param` that the handler was declared with.
+    /// Returns the `param` of the handler.
     pub(crate) fn param(&self) -> Option<&'a Param> {
         self.param
     }
@@ -120,7 +123,7 @@ impl<'a> Context<'a> {
         self.operator
     }
 
-    /// What is remembered of the object; of the operator, if there is no object.
+    /// Returns the memo of the object; that of the operator in activities.
     pub(crate) fn memo(&self) -> &'a MemoCell {
         self.memo
     }
@@ -129,17 +132,17 @@ impl<'a> Context<'a> {
         self.cause?.change.as_ref()
     }
 
-    /// The change, or the reason why the named argument cannot be made.
+    /// Returns the change.
     pub(crate) fn changed(&self, argument: &'static str) -> Result<&'a Change, Rejection> {
         self.change().ok_or(Rejection::NoChange { argument })
     }
 
-    /// What is asked for, or the reason why the named argument cannot be made.
+    /// Returns the admission request.
     pub(crate) fn admission(&self, argument: &'static str) -> Result<&'a Admission, Rejection> {
         self.admission.ok_or(Rejection::NoAdmission { argument })
     }
 
-    /// What has changed or is to be changed, or the reason why the named argument cannot be made.
+    /// Returns the change or the requested change.
     pub(crate) fn difference(&self, argument: &'static str) -> Result<Difference<'a>, Rejection> {
         match (self.admission, self.change()) {
             (Some(admission), _) => Ok(Difference::Wanted(admission)),
@@ -148,12 +151,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The call, or the reason why the named argument cannot be made.
+    /// Returns the call.
     pub(crate) fn call(&self, argument: &'static str) -> Result<&'a Call, Rejection> {
         self.call.ok_or(Rejection::NoCall { argument })
     }
 
-    /// What the operator was built with.
+    /// Returns a state that the operator was built with.
     pub(crate) fn state<T: Clone + 'static>(&self) -> Option<T> {
         self.operator.front.downcast_ref::<Front>()?.state()
     }
@@ -162,9 +165,9 @@ impl<'a> Context<'a> {
 /// An old and a new state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Difference<'a> {
-    /// It is there.
+    /// A change of a stored object.
     Made(&'a Change),
-    /// Somebody wants it.
+    /// A requested change.
     Wanted(&'a Admission),
 }
 
@@ -191,7 +194,7 @@ impl<'a> Difference<'a> {
     }
 }
 
-/// What is known of a handler when the operator is built.
+/// The declaration of a handler when the operator is built.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared<'a> {
     pub(crate) kind: HandlerKind,
@@ -200,12 +203,12 @@ pub struct Declared<'a> {
 }
 
 impl Declared<'_> {
-    /// Whether the handler reacts to changes, and has old, new, diff and reason.
+    /// Returns `true` for handlers of changes, which have old, new, diff and reason.
     pub fn is_change(&self) -> bool {
         self.kind.is_change()
     }
 
-    /// The activity of the operator that the handler is for; `None` for handlers of objects.
+    /// Returns the activity; `None` for handlers of objects.
     pub fn activity(&self) -> Option<Activity> {
         match self.kind {
             HandlerKind::Activity(activity) => Some(activity),
@@ -213,7 +216,7 @@ impl Declared<'_> {
         }
     }
 
-    /// Refuses arguments that make sense for objects only.
+    /// Rejects an argument that requires an object.
     pub(crate) fn objects(&self, argument: &'static str) -> Result<(), Rejection> {
         if self.kind.is_for_objects() {
             Ok(())
@@ -222,8 +225,8 @@ impl Declared<'_> {
         }
     }
 
-    /// Refuses arguments that make sense for daemons and timers only.
-    pub(crate) fn beside(&self, argument: &'static str) -> Result<(), Rejection> {
+    /// Rejects an argument for daemons and timers only.
+    pub(crate) fn background(&self, argument: &'static str) -> Result<(), Rejection> {
         if self.kind.is_background() {
             Ok(())
         } else {
@@ -231,7 +234,7 @@ impl Declared<'_> {
         }
     }
 
-    /// Refuses arguments that make sense for admission only.
+    /// Rejects an argument for admission handlers only.
     pub(crate) fn admission(&self, argument: &'static str) -> Result<(), Rejection> {
         match self.kind {
             HandlerKind::Admission(_) => Ok(()),
@@ -239,7 +242,7 @@ impl Declared<'_> {
         }
     }
 
-    /// Refuses arguments that make sense only where there is an old and a new state.
+    /// Rejects an argument that requires an old and a new state.
     pub(crate) fn differences(&self, argument: &'static str) -> Result<(), Rejection> {
         if self.is_change() || self.admission(argument).is_ok() {
             Ok(())
@@ -248,7 +251,7 @@ impl Declared<'_> {
         }
     }
 
-    /// Refuses arguments that make sense for changes only.
+    /// Rejects an argument for handlers of changes only.
     pub(crate) fn changes(&self, argument: &'static str) -> Result<(), Rejection> {
         if self.is_change() {
             Ok(())
@@ -258,23 +261,23 @@ impl Declared<'_> {
     }
 }
 
-/// What this front keeps with the operator, for its extractors.
+/// Data of the Rust API that is stored with the operator, for extractors.
 #[derive(Clone, Default)]
 pub(crate) struct Front {
     states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    /// What the indices of the operator keep, by their names.
+    /// The types of the indices, by name.
     pub(crate) indices: BTreeMap<String, IndexTypes>,
-    /// What memos begin with.
+    /// Initial values of memos.
     pub(crate) seeds: Seeds,
 }
 
 impl Front {
-    /// Adds a state; the former one of that type is replaced.
+    /// Adds a state. It replaces an earlier one of its type.
     pub(crate) fn add<T: Send + Sync + 'static>(&mut self, state: T) {
         self.states.insert(TypeId::of::<T>(), Arc::new(state));
     }
 
-    /// All indices, empty.
+    /// Returns empty indices.
     pub(crate) fn make_indices(&self) -> Indices {
         let indices = self.indices.iter();
         indices
@@ -297,7 +300,7 @@ impl fmt::Debug for Front {
     }
 }
 
-/// Asks a filter's question with the context that the engine hands through core.
+/// Calls a filter with the context from the engine.
 pub(crate) fn with_filter_context<R>(
     cause: &Cause,
     context: &dyn Any,
@@ -306,6 +309,6 @@ pub(crate) fn with_filter_context<R>(
 ) -> Result<R, Rejection> {
     let context = context
         .downcast_ref::<FilterContext>()
-        .ok_or_else(|| Rejection::other("filters are asked outside of an operator"))?;
+        .ok_or_else(|| Rejection::other("a filter was called outside of an operator"))?;
     ask(&Context::of_filter(cause, context, param))
 }

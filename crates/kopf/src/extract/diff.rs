@@ -1,4 +1,4 @@
-//! What has changed, item by item.
+//! The diff of the change.
 
 use kopf_core::diff::Diff;
 

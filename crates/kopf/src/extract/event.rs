@@ -1,4 +1,4 @@
-//! The event itself, as it came.
+//! The raw event.
 
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
@@ -6,7 +6,7 @@ use kopf_core::handler::HandlerKind;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
 
-/// What came from the API: the type of the event and the raw object. For handlers of `on::event`.
+/// The raw event: its type and the object. For handlers of `on::event`.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -15,8 +15,8 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 /// #[kopf::on::event("pods")]
 /// fn watched(event: Event, logger: Logger) {
 ///     match event.event_type {
-///         EventType::Listed => logger.info("It was there when the operator started."),
-///         EventType::Deleted => logger.info("It is gone."),
+///         EventType::Listed => logger.info("It existed when the operator started."),
+///         EventType::Deleted => logger.info("It is deleted."),
 ///         _ => logger.info(event.kind().unwrap_or_default()),
 ///     }
 /// }
@@ -24,14 +24,14 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Event {
-    /// What it is about.
+    /// The type of the event.
     pub event_type: EventType,
     /// The object in the event.
     pub object: Body,
 }
 
 impl Event {
-    /// An event, to call a handler with in a test.
+    /// Creates an event, for tests of handlers.
     pub fn new(event_type: EventType, object: impl Into<Body>) -> Self {
         Self {
             event_type,
@@ -39,8 +39,7 @@ impl Event {
         }
     }
 
-    /// The type as the API calls it: `ADDED`, `MODIFIED`, `DELETED`; none for those that were
-    /// listed rather than watched.
+    /// Returns the type as in the API: `ADDED`, `MODIFIED`, `DELETED`; `None` for listed objects.
     pub fn kind(&self) -> Option<&'static str> {
         self.event_type.as_str()
     }

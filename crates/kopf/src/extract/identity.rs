@@ -1,4 +1,4 @@
-//! How the object is called: its name, namespace and uid.
+//! The name, namespace and uid of the object.
 
 use std::fmt;
 use std::ops::Deref;
@@ -22,8 +22,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(pub String);
 
-/// The namespace of the object. Those of kinds that have no namespaces need an
-/// `Option<Namespace>`.
+/// The namespace of the object. Use `Option<Namespace>` for cluster-scoped resources.
 ///
 /// ```
 /// use kopf::Namespace;
@@ -43,7 +42,7 @@ pub struct Name(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace(pub String);
 
-/// The unique identifier of the object: another object of the same name, later, has another one.
+/// The unique identifier of the object. A later object of the same name has another one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(pub String);
 
@@ -85,7 +84,7 @@ macro_rules! identity {
     };
 }
 
-/// What is connected to, such as `pods/exec`, has no metadata: then the request tells.
+/// Objects of `CONNECT` requests, such as `pods/exec`, have no metadata: the request names them.
 fn asked(context: &Context<'_>, part: fn(&Review) -> Option<&String>) -> Option<String> {
     let asked = context.admission("Name").ok()?;
     part(&asked.review).cloned()

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Context, Declared, Extract, FilterExtract, Rejection};
 
-/// The labels of the object; an absent map is an empty one.
+/// The labels of the object; empty if absent.
 ///
 /// ```
 /// use kopf::Labels;
@@ -27,7 +27,7 @@ use super::{Context, Declared, Extract, FilterExtract, Rejection};
 #[derive(Clone)]
 pub struct Labels(Body);
 
-/// The annotations of the object; an absent map is an empty one.
+/// The annotations of the object; empty if absent.
 ///
 /// ```
 /// use kopf::Annotations;
@@ -43,28 +43,28 @@ pub struct Annotations(Body);
 macro_rules! texts {
     ($name:ident, $part:literal, $read:ident) => {
         impl $name {
-            /// The value of a key.
+            /// Returns the value of a key.
             pub fn get(&self, key: &str) -> Option<&str> {
                 self.map().get(key)?.as_str()
             }
 
-            /// Whether there is such a key.
+            /// Returns `true` if there is such a key.
             pub fn contains_key(&self, key: &str) -> bool {
                 self.map().contains_key(key)
             }
 
-            /// All keys with their values, sorted by keys.
+            /// Returns all keys with their values, sorted by key.
             pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
                 let texts = self.map().iter();
                 texts.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
             }
 
-            /// How many keys there are.
+            /// Returns the number of keys.
             pub fn len(&self) -> usize {
                 self.map().len()
             }
 
-            /// Whether there are no keys.
+            /// Returns `true` if there are no keys.
             pub fn is_empty(&self) -> bool {
                 self.map().is_empty()
             }

@@ -1,4 +1,4 @@
-//! The object as it is now, not as it was when the function was called.
+//! The current version of the object.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use kopf_engine::invocation::Call;
 
 use super::{Context, Declared, Extract, FilterExtract, Rejection};
 
-/// A part of the object as it is now, in daemons and timers: `Live<Spec>`, `Live<Labels>`,
-/// `Live<Object<K>>`, and so on. Cheap to clone.
+/// A part of the current version of the object, in daemons and timers: `Live<Spec>`,
+/// `Live<Labels>`, `Live<Object<K>>`, and others. Cheap to clone.
 ///
-/// Other arguments are as they were when the function was called, however long it runs.
+/// Other arguments do not change while the function runs.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -44,7 +44,7 @@ struct Source {
 }
 
 impl<T> Live<T> {
-    /// One that never changes: for tests of the function.
+    /// Creates a value that never changes, for tests.
     pub fn of(value: T) -> Self {
         Self(Arc::new(Inner {
             source: None,
@@ -54,8 +54,7 @@ impl<T> Live<T> {
 }
 
 impl<T: FilterExtract + Clone> Live<T> {
-    /// What it is now. If the object is such now that this cannot be made of it, what it was when
-    /// it was well-formed.
+    /// Returns the current value. If the current object is malformed, returns the last valid value.
     pub fn get(&self) -> T {
         match self.try_get() {
             Ok(value) => {
@@ -66,7 +65,7 @@ impl<T: FilterExtract + Clone> Live<T> {
         }
     }
 
-    /// What it is now, or the reason why it cannot be made of the object.
+    /// Returns the current value, or an error if the current object is malformed.
     pub fn try_get(&self) -> Result<T, Rejection> {
         match &self.0.source {
             None => Ok(self.last().clone()),
@@ -104,7 +103,7 @@ impl<T: FilterExtract> Extract for Live<T> {
     }
 
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
-        declared.beside("Live")?;
+        declared.background("Live")?;
         T::check(declared)
     }
 }

@@ -1,4 +1,4 @@
-//! The log, in the name of the object, or of what happens to the operator.
+//! The logger of the object or the activity.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use kopf_engine::logger::ObjectLogger;
 
 use super::{Context, Extract, FilterExtract, Rejection};
 
-/// The logger of the object; in activities, such as `on::startup`, the logger of the activity. Cheap
-/// to clone.
+/// The logger of the object; in activities, such as `on::startup`, the logger of the activity.
+/// Cheap to clone.
 ///
 /// Records of level INFO and above are also posted as k8s-events of the object, unless the settings
-/// disable that (`posting.loggers`, `posting.level`). Records of reviews are never posted: the object
-/// may never be stored.
+/// disable this (`posting.loggers`, `posting.level`). Records of admission handlers are never
+/// posted, because the object may not be stored.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -21,7 +21,7 @@ use super::{Context, Extract, FilterExtract, Rejection};
 /// #[kopf::on::create("kopfexamples")]
 /// fn create_fn(logger: Logger, Spec(spec): Spec) {
 ///     logger.debug(&*spec);
-///     logger.info("It is created.");
+///     logger.info("Created.");
 ///     logger.warn(format_args!("The field is {}.", spec["field"]));
 /// }
 /// ```
@@ -29,44 +29,44 @@ use super::{Context, Extract, FilterExtract, Rejection};
 pub struct Logger(ObjectLogger);
 
 impl Logger {
-    /// What is interesting only when something goes wrong.
+    /// Logs at level DEBUG.
     pub fn debug(&self, message: impl Display) {
         self.0.debug(message);
     }
 
-    /// What has happened.
+    /// Logs at level INFO.
     pub fn info(&self, message: impl Display) {
         self.0.info(message);
     }
 
-    /// What can be a problem.
+    /// Logs at level WARNING.
     pub fn warn(&self, message: impl Display) {
         self.0.warning(message);
     }
 
-    /// What went wrong.
+    /// Logs at level ERROR.
     pub fn error(&self, message: impl Display) {
         self.0.error(message);
     }
 
-    /// A record of any level.
+    /// Logs at any level.
     pub fn log(&self, level: Level, message: impl Display) {
         self.0.log(level, message);
     }
 
-    /// The same logger, but its records are not posted as events of the object.
+    /// Returns a logger whose records are not posted as events of the object.
     #[must_use]
     pub fn local(&self) -> Self {
         Self(self.0.local())
     }
 
-    /// Whether records for debugging go anywhere: to avoid preparing them otherwise.
+    /// Returns `true` if DEBUG records are logged. Use it to avoid expensive messages.
     pub fn is_debug_enabled(&self) -> bool {
         self.0.is_debug_enabled()
     }
 }
 
-/// A logger of no object, to call a handler with in a test.
+/// A logger without an object, for tests of handlers.
 impl Default for Logger {
     fn default() -> Self {
         Self(ObjectLogger::new(Arc::default(), None))

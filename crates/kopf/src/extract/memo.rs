@@ -1,4 +1,4 @@
-//! What handlers remember of the object, in this process only.
+//! The in-memory store of the object.
 
 use std::any::type_name;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::{Context, Declared, Extract, FilterExtract, Rejection};
 use crate::memos::Memos;
 
-/// What handlers remember of the object, in this process only: one value of each type, shared by all
-/// handlers, filters, daemons and timers of that object, and dropped together with it.
+/// The in-memory store of the object: one value per type, shared by all handlers, filters, daemons
+/// and timers of the object, and dropped when the object is deleted. It does not survive restarts.
 ///
-/// It begins as a clone of the operator's: of what [`startup`](crate::on) handlers have put there, or
-/// of what was given to [`OperatorBuilder::memo`](crate::OperatorBuilder::memo); otherwise as the
-/// default of its type. Activities, which have no object, get the operator's own.
+/// The initial value is a clone of the operator's memo, as set by [`startup`](crate::on) handlers
+/// or by [`OperatorBuilder::memo`](crate::OperatorBuilder::memo); otherwise the default of its
+/// type. Activities, which have no object, get the operator's memo.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -34,16 +34,16 @@ use crate::memos::Memos;
 /// # assert!(!is_early(memo));
 /// ```
 ///
-/// For anything at all, there is `Memo<serde_json::Map<String, Value>>`.
+/// For arbitrary data, use `Memo<serde_json::Map<String, Value>>`.
 ///
-/// The guards of [`read`](Self::read) and [`write`](Self::write) cannot be kept across an `.await`:
-/// the compiler refuses such handlers. Nor are both to be held at once.
+/// The guards of [`read`](Self::read) and [`write`](Self::write) cannot be held across an `.await`:
+/// the compiler rejects such handlers. Holding both at once can deadlock.
 pub struct Memo<T>(Arc<RwLock<T>>);
 
-/// What can be in a [`Memo`]: everything that has a default and can be cloned.
+/// A value of a [`Memo`]: any type with a default that can be cloned.
 ///
-/// For types without a default, which come from
-/// [`OperatorBuilder::memo`](crate::OperatorBuilder::memo) alone:
+/// Types without a default get their values only from
+/// [`OperatorBuilder::memo`](crate::OperatorBuilder::memo):
 ///
 /// ```
 /// use kopf::MemoValue;
@@ -58,14 +58,14 @@ pub struct Memo<T>(Arc<RwLock<T>>);
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be in a memo",
-    label = "not a value of memos",
-    note = "values of memos are `Clone + Default + Send + Sync`; without a default, implement `kopf::MemoValue`"
+    label = "not a memo value",
+    note = "memo values are `Clone + Default + Send + Sync`; without a default, implement `kopf::MemoValue`"
 )]
 pub trait MemoValue: Sized + Send + Sync + 'static {
-    /// What is in it at first, if the operator has none.
+    /// Returns the initial value if the operator's memo has none.
     fn initial() -> Option<Self>;
 
-    /// What is in the memo of an object at first, if this is in the operator's.
+    /// Returns the initial value for an object from this value of the operator's memo.
     #[must_use]
     fn inherit(&self) -> Self;
 }
@@ -82,7 +82,7 @@ impl<T: Clone + Default + Send + Sync + 'static> MemoValue for T {
 }
 
 impl<T> Memo<T> {
-    /// A memo of nobody: for tests of functions that ask for one.
+    /// Creates a memo, for tests.
     pub fn new(value: T) -> Self {
         Self(Arc::new(RwLock::new(value)))
     }
@@ -91,18 +91,18 @@ impl<T> Memo<T> {
         Self(shared)
     }
 
-    /// Looks at the value, for as long as the guard lives.
+    /// Locks the value for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
-        // After a panic amid a change, there is still a value.
+        // A panic during a write does not invalidate the value.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the value, for as long as the guard lives.
+    /// Locks the value for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A clone of the value.
+    /// Returns a clone of the value.
     pub fn get(&self) -> T
     where
         T: Clone,
@@ -110,7 +110,7 @@ impl<T> Memo<T> {
         self.read().clone()
     }
 
-    /// Puts another value. Returns the former one.
+    /// Replaces the value. Returns the former one.
     pub fn replace(&self, value: T) -> T {
         std::mem::replace(&mut *self.write(), value)
     }

@@ -1,4 +1,4 @@
-//! Who the object is.
+//! The metadata of the object.
 
 use std::ops::Deref;
 
@@ -6,12 +6,11 @@ use serde::de::DeserializeOwned;
 
 use super::{Context, Declared, Extract, FilterExtract, Rejection, View, typed};
 
-/// Who the object is: `metadata` of the object.
+/// `metadata` of the object.
 ///
-/// As JSON, or as a type that is read by serde, such as `ObjectMeta` of `k8s-openapi`. The most
-/// wanted parts are arguments on their own: [`Name`](super::Name),
-/// [`Namespace`](super::Namespace), [`Uid`](super::Uid), [`Labels`](super::Labels),
-/// [`Annotations`](super::Annotations).
+/// As JSON, or deserialised into a type, such as `ObjectMeta` of `k8s-openapi`. Frequently used
+/// parts are separate arguments: [`Name`](super::Name), [`Namespace`](super::Namespace),
+/// [`Uid`](super::Uid), [`Labels`](super::Labels), [`Annotations`](super::Annotations).
 ///
 /// ```
 /// use kopf::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -1,8 +1,8 @@
-//! Everything a handler can ask for: the types of its arguments.
+//! Extractors: the types of arguments of handlers.
 //!
-//! A handler is called with what its arguments say: [`Spec`] brings the spec of the object,
-//! [`Logger`] writes to the log in the object's name, [`State<T>`](State) is what the operator was
-//! built with, and so on. Arguments come in any order, and none has to be there.
+//! The types of its arguments determine the values that a handler is called with: [`Spec`] is the
+//! spec of the object, [`Logger`] logs for the object, [`State<T>`](State) is shared state of the
+//! operator. The arguments can be in any order, and all are optional.
 //!
 //! ```
 //! use kopf::prelude::*;
@@ -13,22 +13,21 @@
 //! }
 //! ```
 //!
-//! # When something is not there
+//! # Rejections
 //!
-//! An argument that cannot be made is a *rejection*: the handler is not called and fails
-//! permanently, with a message that names the object, the handler and the argument. To handle that
-//! in the function, ask for an `Option<T>` (there may be no such thing) or a
-//! `Result<T, Rejection>` (it may be malformed).
+//! If an argument is not available, the handler is not called and fails permanently, with a message
+//! that names the object, the handler and the argument. To handle this in the function, use
+//! `Option<T>` for absent values, or `Result<T, Rejection>` for malformed ones.
 //!
-//! # Extractors of your own
+//! # Custom extractors
 //!
-//! Implement [`Extract`], usually by extracting other things:
+//! Implement [`Extract`], usually with the help of other extractors:
 //!
 //! ```
 //! use kopf::extract::{Context, Extract, Rejection};
 //! use kopf::prelude::*;
 //!
-//! /// How many replicas are wanted.
+//! /// The number of replicas.
 //! struct Replicas(u64);
 //!
 //! impl Extract for Replicas {
@@ -41,7 +40,7 @@
 //!
 //! #[kopf::on::create("kopfexamples")]
 //! fn create_fn(replicas: Replicas, logger: Logger) {
-//!     logger.info(format_args!("{} of them", replicas.0));
+//!     logger.info(format_args!("{} replicas", replicas.0));
 //! }
 //! ```
 
@@ -105,9 +104,9 @@ pub use stopped::Stopped;
 pub use subhandlers::SubHandlers;
 pub use view::View;
 
-/// What can be an argument of a handler.
+/// An argument of a handler.
 ///
-/// The [module](self) explains how arguments work and how to write one's own.
+/// The [module](self) explains arguments and custom extractors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a handler",
     label = "not an extractor",
@@ -117,20 +116,20 @@ pub use view::View;
             SettingsMut, SubHandlers, \
             Stopped, Live<T>, Child, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
             Option<T> and Result<T, Rejection> of those",
-    note = "things of your own come as `State<T>`: `Operator::builder().state(…)`"
+    note = "use `State<T>` for shared values: `Operator::builder().state(…)`"
 )]
 pub trait Extract: Sized {
-    /// Makes the argument for one call of the handler.
+    /// Extracts the argument for one call of the handler.
     fn extract(context: &Context<'_>) -> Result<Self, Rejection>;
 
-    /// Says when the operator is built that this can never work: to fail early.
+    /// Rejects the argument when the operator is built, if it is never available.
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
         let _ = declared;
         Ok(())
     }
 }
 
-/// What can be missing, and therefore be an `Option` as an argument.
+/// An argument that can be absent and thus be an `Option`.
 ///
 /// ```compile_fail
 /// use kopf::Body;
@@ -140,18 +139,18 @@ pub trait Extract: Sized {
 /// async fn create_fn(body: Option<Body>) {} // bodies are never absent
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is never absent, so that `Option<{Self}>` cannot be an argument of a handler",
+    message = "`{Self}` is never absent: `Option<{Self}>` cannot be an argument of a handler",
     label = "not an optional extractor",
     note = "arguments that can be absent are: Name, Namespace, Uid, Old, New, Diff, Reason, Param<T>, Event, \
             State<T>, Spec, Status, SubHandlers, Stopped, Child, Operation, Subresource, DryRun, UserInfo, Headers, \
             SslPeer, Warnings"
 )]
 pub trait OptionalExtract: Sized {
-    /// Makes the argument, if there is such a thing. What is there but malformed is rejected.
+    /// Extracts the argument; `None` if it is absent. Malformed values are rejected.
     fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection>;
 }
 
-/// What is known before a handler is called, and therefore can be an argument of filters.
+/// An argument that is available before the call of a handler, and thus to filters.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a filter",
     label = "not an extractor for filters",

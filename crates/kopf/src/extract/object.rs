@@ -1,4 +1,4 @@
-//! The whole object, as a type.
+//! The whole object as a type.
 
 use std::ops::Deref;
 
@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 
 use super::{Context, Declared, Extract, FilterExtract, Rejection, typed};
 
-/// The whole object, as a type: one with kube's `CustomResource` derive, or one of `k8s-openapi`.
+/// The whole object as a type with kube's `CustomResource` derive, or of `k8s-openapi`.
 ///
-/// It is used like the object itself.
+/// It dereferences to the object.
 ///
 /// ```
 /// use kopf::k8s_openapi::api::core::v1::Pod;

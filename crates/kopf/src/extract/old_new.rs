@@ -1,4 +1,4 @@
-//! What has changed: how it was, and how it is.
+//! The old and new states of the change.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
 
-/// How the object was when it was last handled; with `field`, how that field was.
+/// The object when it was last handled; with `field`, the old value of the field.
 ///
-/// As JSON, or as a type that is read by serde. It is null (or `None` with `Option<Old>`) if there
-/// was nothing: when the object is created, or the field is added.
+/// As JSON, or deserialised into a type. It is null (or `None` with `Option<Old>`) if there was no
+/// value: when the object is created, or the field is added.
 ///
-/// In handlers for admission, it is the whole object as it is stored now, also with `field`.
+/// In admission handlers, it is the whole stored object, even with `field`.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -26,13 +26,13 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Old<T = View>(pub T);
 
-/// How the object is now; with `field`, how that field is.
+/// The current object; with `field`, the new value of the field.
 ///
-/// As JSON, or as a type that is read by serde. It is null (or `None` with `Option<New>`) if there
-/// is nothing: when the field is removed.
+/// As JSON, or deserialised into a type. It is null (or `None` with `Option<New>`) if there is no
+/// value: when the field is removed.
 ///
-/// Like [`Old`], it contains what is tracked: not the status, not most of the metadata. In handlers for
-/// admission, it is the whole object as it is to be, and nothing if it is to be deleted.
+/// Like [`Old`], it is the essence, without the status and most of the metadata. In admission
+/// handlers, it is the whole requested object, and null for deletions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct New<T = View>(pub T);
 

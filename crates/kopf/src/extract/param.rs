@@ -1,13 +1,13 @@
-//! What the handler was declared with.
+//! The parameter of the handler.
 
 use std::any::type_name;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
 
-/// What the handler was declared with: the option `param`.
+/// The option `param` of the handler.
 ///
-/// One function can be several handlers, which differ in that. The type must be exactly that of
-/// the declared value: a literal number is an `i32`, a literal text is a `&'static str`.
+/// Several handlers with the same function can differ in it. The type must be exactly that of the
+/// declared value: a literal number is an `i32`, a literal string is a `&'static str`.
 ///
 /// ```
 /// use kopf::Param;

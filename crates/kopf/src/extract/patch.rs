@@ -13,14 +13,14 @@ use super::{Context, Declared, Extract, Rejection};
 use crate::error::Error;
 use crate::filters::IntoFieldPath;
 
-/// Changes of the object, sent when the handlers of this cycle are over.
+/// Changes of the object, sent at the end of the cycle.
 ///
-/// All changes of a cycle are sent together, in as few requests as possible, even if the handler fails.
-/// Changes made after the handler has returned are lost.
+/// All changes of a cycle are sent together, in as few requests as possible, even if the handler
+/// fails. Changes made after the handler has returned are lost.
 ///
-/// Values are anything that serialises to JSON: text, numbers, `json!(…)`, types with `Serialize`. If a value
-/// cannot be serialised, the write fails with an error that names the field, as with a failing
-/// [transformation](Self::transform).
+/// Values are anything that serialises to JSON: strings, numbers, `json!(…)`, types with
+/// `Serialize`. If a value cannot be serialised, the write fails with an error that names the
+/// field, as with a failing [transformation](Self::transform).
 ///
 /// ```
 /// use kopf::Patch;
@@ -95,18 +95,18 @@ impl Patch {
         self.set(field, Value::Null)
     }
 
-    /// Adds a merge-patch: objects are merged, nulls remove fields, other values replace them. The changes
-    /// must be an object.
+    /// Adds a merge-patch: objects are merged, nulls remove fields, other values replace them. The
+    /// changes must be an object.
     pub fn merge(&self, changes: impl Serialize) -> &Self {
         merge(&self.0, &FieldPath::root(), changes);
         self
     }
 
-    /// Changes the object by a function, which gets the newest version of the whole object.
+    /// Adds a function that changes the newest version of the whole object.
     ///
-    /// Use it for lists: items that other clients have added meanwhile are kept. The function is called when
-    /// the patch is applied, and again in the next cycle if the object was changed in between; it must not have
-    /// other effects.
+    /// Use it for lists, to keep items that other clients add concurrently. The function is called
+    /// when the patch is applied, and again in the next cycle if the object was changed in between;
+    /// it must not have other effects.
     ///
     /// ```
     /// use kopf::Patch;
@@ -129,19 +129,19 @@ impl Patch {
             // It runs outside of the handler, where no other code catches panics.
             match catch_unwind(AssertUnwindSafe(|| function(object))) {
                 Ok(result) => result.into_transformed(),
-                Err(_) => Err("a transforming function of a patch has panicked".into()),
+                Err(_) => Err("a transforming function of a patch panicked".into()),
             }
         });
         self.0.with(|patch| patch.add_fn(function));
         self
     }
 
-    /// Returns `true` if there is nothing to change.
+    /// Returns `true` if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.0.with(|patch| patch.is_empty())
     }
 
-    /// Returns the changes so far as a merge-patch, without transforming functions.
+    /// Returns the current changes as a merge-patch, without transforming functions.
     pub fn to_value(&self) -> Value {
         self.0.with(|patch| Value::Object(patch.merge.clone()))
     }
@@ -199,8 +199,8 @@ impl SectionPatch {
         self.set(key, Value::Null)
     }
 
-    /// Adds a merge-patch of the section: objects are merged, nulls remove fields, other values replace them.
-    /// The changes must be an object, such as the type of the status.
+    /// Adds a merge-patch of the section: objects are merged, nulls remove fields, other values
+    /// replace them. The changes must be an object, such as the type of the status.
     pub fn merge(&self, changes: impl Serialize) -> &Self {
         merge(&self.patch, &self.path, changes);
         self
@@ -397,6 +397,6 @@ mod tests {
         let patch = Patch::default();
         patch.transform(|object| object["list"][5] = json!(1));
         let error = run(&patch, &mut json!({"list": []})).unwrap_err();
-        assert!(error.contains("has panicked"), "{error}");
+        assert!(error.contains("panicked"), "{error}");
     }
 }

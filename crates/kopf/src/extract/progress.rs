@@ -1,4 +1,4 @@
-//! Which attempt of the handler this is, and when.
+//! The attempts and times of the handler.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{Context, Extract, FilterExtract, Rejection};
 
-/// How many attempts were made before: 0 in the first one. It survives restarts of the operator.
+/// The number of earlier attempts: 0 in the first one. It survives restarts of the operator.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -27,7 +27,7 @@ use super::{Context, Extract, FilterExtract, Rejection};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Retry(pub u32);
 
-/// The time now, by the clock of the operator: in tests, the time of the test.
+/// The current time of the operator's clock. Tests can set it.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -41,12 +41,11 @@ pub struct Retry(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Now(pub Timestamp);
 
-/// When the handler was first seen for what has happened. It survives restarts of the operator.
+/// The time when the handler was first due for this cause. It survives restarts of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Started(pub Timestamp);
 
-/// How long ago the handler was first seen for what has happened, at the beginning of this
-/// attempt.
+/// The duration since [`Started`], at the start of this attempt.
 ///
 /// ```
 /// use std::time::Duration;
@@ -56,9 +55,9 @@ pub struct Started(pub Timestamp);
 /// #[kopf::on::create("kopfexamples")]
 /// fn patient(Runtime(runtime): Runtime) -> kopf::Result<()> {
 ///     if runtime > Duration::from_secs(3600) {
-///         return Err(kopf::permanent("nobody came for an hour"));
+///         return Err(kopf::permanent("no response for an hour"));
 ///     }
-///     Err(kopf::temporary("nobody came yet").delay(60))
+///     Err(kopf::temporary("no response yet").delay(60))
 /// }
 /// # let _ = patient(Runtime(Duration::ZERO));
 /// ```

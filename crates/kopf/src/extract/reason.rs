@@ -1,4 +1,4 @@
-//! Why the handler is called.
+//! The reason of the call.
 
 use kopf_core::cause::Reason;
 

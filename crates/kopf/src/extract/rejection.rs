@@ -1,90 +1,91 @@
-//! Why an argument of a handler cannot be made.
+//! Errors of extractors.
 
 use std::fmt::Display;
 
-/// Why an argument of a handler cannot be made.
+/// The reason why an argument of a handler is not available.
 ///
-/// Handlers which ask for `Result<T, Rejection>` get it; for others, it is a permanent error.
+/// Arguments of the type `Result<T, Rejection>` receive it. In other handlers, it is a permanent
+/// error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
     /// The object has no such part.
-    #[error("the object has no {part}; if it can be like that, ask for an Option")]
+    #[error("the object has no {part}; use an Option to accept this")]
     Absent {
-        /// What is missing, as in `namespace`.
+        /// The missing part, as in `namespace`.
         part: &'static str,
     },
-    /// A part of the object is not as the type of the argument wants it.
+    /// A part of the object does not fit the type of the argument.
     #[error("{path}: {message}")]
     Malformed {
-        /// Where in the object, as in `spec.size`.
+        /// The path in the object, as in `spec.size`.
         path: String,
-        /// What is wrong there.
+        /// The mismatch.
         message: String,
     },
-    /// There is no object: this is a handler of the operator's own life.
+    /// The handler is an activity without an object.
     #[error("{argument} is for handlers of objects only")]
     NoObject {
-        /// The argument that makes sense for objects only.
+        /// The argument.
         argument: &'static str,
     },
-    /// The settings are fixed when the operator has started up.
+    /// The settings are fixed after the startup.
     #[error("SettingsMut is for handlers of on::startup only; Settings is for all")]
     NoStartup,
-    /// There is no connection yet: it comes after the handler.
+    /// The operator connects after this handler.
     #[error(
         "Client is not for handlers of on::{activity}: the operator is not connected yet; \
-         give them a client of your own as State<Client>"
+         pass another client as State<Client>"
     )]
     NoConnection {
-        /// What the handler is for.
+        /// The activity.
         activity: &'static str,
     },
-    /// Nothing has changed: this is no handler of changes.
+    /// The handler is not called for changes.
     #[error("{argument} is for handlers of create, update, delete, resume, field only")]
     NoChange {
-        /// The argument that makes sense for changes only.
+        /// The argument.
         argument: &'static str,
     },
-    /// Nothing has changed, and nobody wants to change anything.
+    /// The handler is called neither for changes nor for admission.
     #[error(
         "{argument} is for handlers of create, update, delete, resume, field, validate, mutate only"
     )]
     NoDifference {
-        /// The argument that makes sense there only.
+        /// The argument.
         argument: &'static str,
     },
-    /// No child of the object has changed: this is a handler of something else.
+    /// The handler is not called for children.
     #[error("Child is for handlers of on::child only")]
     NoChild,
-    /// Nobody asks for admission: this is a handler of something else.
+    /// The handler is not called for admission.
     #[error("{argument} is for handlers of on::validate and on::mutate only")]
     NoAdmission {
-        /// The argument that makes sense there only.
+        /// The argument.
         argument: &'static str,
     },
-    /// It does not run beside an object: this is neither a daemon nor a timer.
+    /// The handler is neither a daemon nor a timer.
     #[error("{argument} is for daemons and timers only")]
     NotBackground {
-        /// The argument that makes sense there only.
+        /// The argument.
         argument: &'static str,
     },
-    /// There is no event: this is no handler of events.
+    /// The handler is not called for events.
     #[error("Event is for handlers of on::event only")]
     NoEvent,
-    /// Filters are asked before there is a call of a handler.
+    /// Filters have no call of a handler.
     #[error("{argument} is for handlers only, not for filters")]
     NoCall {
-        /// The argument that makes sense in handlers only.
+        /// The argument.
         argument: &'static str,
     },
-    /// The operator was built without it.
+    /// The operator has no state of this type.
     #[error(
-        "there is no state of the type {type_name}: give it to the operator, \
+        "there is no state of the type {type_name}: add it with \
          Operator::builder().state(…)"
     )]
     NoState {
-        /// The type that is asked for.
+        /// The type of the argument.
         type_name: &'static str,
     },
     /// The operator has no such index.
@@ -95,44 +96,44 @@ pub enum Rejection {
     NoIndex {
         /// The index that is asked for.
         id: &'static str,
-        /// Which ones there are.
+        /// The existing indices.
         known: String,
     },
     /// The index has entries of other types.
     #[error("the index '{id}' has entries of the type {kept}, not {wanted}")]
     OtherIndex {
-        /// The index that is asked for.
+        /// The index.
         id: &'static str,
-        /// The types of entries that are asked for.
+        /// The entry types of the argument.
         wanted: &'static str,
-        /// The types of entries that are there.
+        /// The entry types of the index.
         kept: &'static str,
     },
-    /// The operator was built without it, and there is no default.
+    /// The operator has no memo of this type, and the type has no default.
     #[error(
-        "there is no memo of the type {type_name}, and the type has no default: give it to the \
-         operator, Operator::builder().memo(…)"
+        "there is no memo of the type {type_name}, and the type has no default: add it with \
+         Operator::builder().memo(…)"
     )]
     NoMemo {
-        /// The type that is asked for.
+        /// The type of the argument.
         type_name: &'static str,
     },
-    /// The handler was declared without one.
+    /// The handler has no `param`.
     #[error("the handler has no param: declare it with param = …")]
     NoParam,
-    /// The handler was declared with a param of another type.
+    /// The `param` of the handler has another type.
     #[error("the param of the handler is not of the type {type_name}")]
     OtherParam {
-        /// The type that is asked for.
+        /// The type of the argument.
         type_name: &'static str,
     },
-    /// Whatever an extractor of somebody else has to say.
+    /// An error of a custom extractor.
     #[error("{0}")]
     Other(String),
 }
 
 impl Rejection {
-    /// A rejection with a message of one's own.
+    /// Creates a rejection with a custom message.
     pub fn other(message: impl Display) -> Self {
         Self::Other(message.to_string())
     }

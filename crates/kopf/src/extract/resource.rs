@@ -1,4 +1,4 @@
-//! The kind of the object.
+//! The resource of the object.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The settings of the operator, while they can be changed.
+//! The mutable settings of the operator.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,10 +9,11 @@ use kopf_engine::invocation::SettingsDraft;
 
 use super::{Context, Declared, Extract, Rejection};
 
-/// The settings of the operator, to be changed by handlers of
-/// [`on::startup`](crate::on::startup()): afterwards, they are fixed.
+/// The settings of the operator, which handlers of [`on::startup`](crate::on::startup()) can
+/// change. After the startup, they are fixed.
 ///
-/// The changes are kept when the handler ends, however it ends; handlers that come later see them.
+/// The changes are stored when the argument is dropped, even if the handler fails. Later handlers
+/// receive them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,7 +26,7 @@ use super::{Context, Declared, Extract, Rejection};
 ///     settings.execution.default_backoff = Duration::from_secs(10);
 /// }
 ///
-/// // In a test, they are settings like any others.
+/// // In a test, use the default settings.
 /// configure(SettingsMut::default());
 /// ```
 #[derive(Default)]
@@ -48,7 +49,7 @@ impl DerefMut for SettingsMut {
     }
 }
 
-/// Nobody else changes them at the same time: handlers of startup are called one after another.
+/// Startup handlers run one after another: there are no concurrent changes.
 impl Drop for SettingsMut {
     fn drop(&mut self) {
         if let Some(draft) = &self.draft {

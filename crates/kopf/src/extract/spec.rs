@@ -1,4 +1,4 @@
-//! What the user wants the object to be.
+//! The spec of the object.
 
 use std::ops::Deref;
 
@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
 
-/// What the user wants the object to be: `spec` of the object.
+/// `spec` of the object.
 ///
-/// As JSON, or as a type that is read by serde; an absent spec is an empty one.
+/// As JSON, or deserialised into a type. An absent spec is an empty one.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -22,7 +22,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 /// #[kopf::schema]
 /// struct Volume { size: String }
 ///
-/// // An object whose spec is not like this fails permanently, with the reason.
+/// // Objects with another spec fail permanently, with the reason.
 /// #[kopf::on::create("kopfexamples")]
 /// fn typed(Spec(volume): Spec<Volume>) -> String {
 ///     volume.size

@@ -1,13 +1,13 @@
-//! What the operator was built with.
+//! Shared state of the operator.
 
 use std::any::type_name;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
 
-/// What the operator was built with, and what all its handlers share: connections, caches,
-/// configuration. One of each type.
+/// A value that all handlers of the operator share: connections, caches, configuration. One per
+/// type.
 ///
-/// It is cloned for every call: use an `Arc` around what is not cheap to clone, or what changes.
+/// It is cloned for every call. Use an `Arc` if cloning is expensive or the value changes.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -29,7 +29,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 /// # }
 /// ```
 ///
-/// An operator without the wanted state is not built:
+/// The operator cannot be built without the state:
 ///
 /// ```
 /// # use kopf::prelude::*;

@@ -1,4 +1,4 @@
-//! What the object is.
+//! The status of the object.
 
 use std::ops::Deref;
 
@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
 
-/// What the object is: `status` of the object.
+/// `status` of the object.
 ///
-/// As JSON, or as a type that is read by serde; an absent status is an empty one.
+/// As JSON, or deserialised into a type. An absent status is an empty one.
 ///
 /// ```
 /// use kopf::Status;

@@ -1,4 +1,4 @@
-//! Whether a daemon or a timer is to end.
+//! The stop flag of daemons and timers.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use kopf_engine::daemons;
 use super::{Context, Declared, Extract, OptionalExtract, Rejection};
 use crate::seconds::IntoDuration;
 
-/// Whether a daemon or a timer is to end, and why. Cheap to clone: clones are the same flag.
+/// The stop flag of a daemon or a timer, with the reason. Cheap to clone: clones share the flag.
 ///
 /// ```
 /// use kopf::StopReason;
@@ -18,10 +18,10 @@ use crate::seconds::IntoDuration;
 /// #[kopf::daemon("kopfexamples")]
 /// async fn monitor(stopped: Stopped, logger: Logger) {
 ///     while !stopped.wait(10).await {
-///         logger.info("It is still there.");
+///         logger.info("Still running.");
 ///     }
 ///     if stopped.reason().contains(StopReason::RESOURCE_DELETED) {
-///         logger.info("It is about to go.");
+///         logger.info("The object is being deleted.");
 ///     }
 /// }
 ///
@@ -35,39 +35,40 @@ use crate::seconds::IntoDuration;
 pub struct Stopped(daemons::Stopped);
 
 impl Stopped {
-    /// Whether it is to end.
+    /// Returns `true` if the function has to return.
     pub fn is_set(&self) -> bool {
         self.0.is_set()
     }
 
-    /// Why it is to end; there can be more and more reasons.
+    /// Returns the reasons. Further ones can be added later.
     pub fn reason(&self) -> StopReason {
         self.0.reason()
     }
 
-    /// Sleeps for this time, but not longer than until it is to end; says whether it is.
+    /// Waits until the flag is set, at most for this time. Returns `true` if it is set.
+    /// Cancel-safe.
     pub async fn wait(&self, limit: impl IntoDuration) -> bool {
         let limit = limit.into_duration().unwrap_or(Duration::ZERO);
         self.0.wait(Some(limit)).await
     }
 
-    /// The same in functions that are not async.
+    /// Like [`wait`](Self::wait), for blocking functions.
     pub fn wait_blocking(&self, limit: impl IntoDuration) -> bool {
         let limit = limit.into_duration().unwrap_or(Duration::ZERO);
         self.0.wait_blocking(Some(limit))
     }
 
-    /// Waits until it is to end, however long that takes.
+    /// Waits until the flag is set. Cancel-safe.
     pub async fn requested(&self) {
         self.0.wait(None).await;
     }
 
-    /// The same in functions that are not async.
+    /// Like [`requested`](Self::requested), for blocking functions.
     pub fn requested_blocking(&self) {
         self.0.wait_blocking(None);
     }
 
-    /// Sets the flag, for one more reason: for tests of the function.
+    /// Sets the flag with a reason, for tests.
     pub fn set(&self, reason: StopReason) {
         self.0.set(reason);
     }
@@ -86,7 +87,7 @@ impl Extract for Stopped {
     }
 
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
-        declared.beside("Stopped")
+        declared.background("Stopped")
     }
 }
 

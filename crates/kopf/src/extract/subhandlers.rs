@@ -1,4 +1,4 @@
-//! Handlers inside of handlers.
+//! Sub-handlers of handlers.
 
 use kopf_core::outcome::HandlerError;
 use kopf_engine::execution;
@@ -8,11 +8,11 @@ use crate::error::{Error, Result};
 use crate::handler::SubHandler;
 use crate::on::{self, HandlerBuilder, Sub};
 
-/// Where a handler registers its sub-handlers. For handlers of changes only.
+/// The registry of sub-handlers of a handler. For handlers of changes only.
 ///
-/// Sub-handlers have their own progress, retries and results, under the id of the handler and
-/// their own one: `create_items/first`. The handler is over when all of them are; until then, it is
-/// called again, and registers them again. They are run when the handler returns, or at
+/// Sub-handlers have their own progress, retries and results, under the id of the handler and their
+/// own id: `create_items/first`. The handler is finished when all of them are. Until then, it is
+/// called again and has to register them again. They run when the handler returns, or at
 /// [`execute`](Self::execute).
 ///
 /// ```
@@ -36,11 +36,11 @@ pub struct SubHandlers(execution::SubHandlers);
 impl SubHandlers {
     /// Registers a closure or a function as a sub-handler, with arguments like those of handlers.
     ///
-    /// The closure can consume what it has captured: it is called once at most, for as long as
-    /// the handler runs. If it returns a `Result`, the error is [`kopf::Error`](Error), so that
-    /// closures need not say so.
+    /// The closure can consume captured values, because it is called at most once per registration.
+    /// The error of a `Result` is [`kopf::Error`](Error), so that closures need no type
+    /// annotations.
     ///
-    /// If it cannot be registered (its id is empty, or cannot be stored), the handler fails
+    /// If it cannot be registered (its id is empty or cannot be stored), the handler fails
     /// permanently when it returns, and none of its sub-handlers is called.
     pub fn register<M>(&self, id: impl Into<String>, function: impl SubHandler<M>) {
         if let Err(problem) = self.add(on::subhandler(id, function)) {
@@ -48,7 +48,7 @@ impl SubHandlers {
         }
     }
 
-    /// Registers a sub-handler that has options.
+    /// Registers a sub-handler with options.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -69,17 +69,17 @@ impl SubHandlers {
     /// ```
     ///
     /// # Errors
-    /// Permanent, if its options contradict each other, or it has `old`/`new` in a handler that
-    /// knows none, or its id cannot be stored.
+    /// Permanent, if its options contradict each other, if it has `old` or `new` in a handler
+    /// without these values, or if its id cannot be stored.
     pub fn handler(&self, handler: HandlerBuilder<Sub>) -> Result<()> {
         self.add(handler).map_err(crate::permanent)
     }
 
-    /// Runs the registered sub-handlers that are due, now rather than when the handler returns.
+    /// Runs the due sub-handlers now instead of when the handler returns.
     ///
     /// # Errors
-    /// While not all of them are over. It is to be returned from the handler with `?`, as it is: then
-    /// the handler is called again when the next sub-handler is due.
+    /// If not all of them are finished. Return the error from the handler unchanged, with `?`: the
+    /// handler is called again when the next sub-handler is due.
     pub async fn execute(&self) -> Result<()> {
         self.0.execute().await.map_err(Error::from_engine)
     }

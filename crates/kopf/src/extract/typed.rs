@@ -1,11 +1,11 @@
-//! From JSON to types of the user, with the place of what does not fit.
+//! Deserialisation of parts of objects, with the path in errors.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Rejection;
 
-/// Reads a part of an object as a type.
+/// Deserialises a part of an object.
 pub(super) fn read<T: DeserializeOwned>(part: &str, value: &Value) -> Result<T, Rejection> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = match (part, error.path().to_string().as_str()) {
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_have_places() {
+    fn errors_contain_paths() {
         assert_eq!(problem("spec", &json!({})), "spec: missing field `size`");
         assert_eq!(
             problem("spec", &json!({"size": 5})),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_read() {
+    fn matching_values_are_deserialised() {
         let volume: Volume = read("spec", &json!({"size": "1G"})).unwrap();
         assert_eq!(volume.size, "1G");
     }

@@ -1,4 +1,4 @@
-//! Read-only JSON that is a part of something bigger, without a copy of it.
+//! Read-only JSON views of parts of objects, without copies.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,10 +9,10 @@ use kopf_core::body::Body;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// A part of an object as it is: read-only JSON. Cheap to clone.
+/// A part of an object as read-only JSON. Cheap to clone.
 ///
-/// It is used like a [`Value`]: `view["items"][0]`, `view.get("field")`, `view.as_str()`; and it
-/// can be passed as `&Value`. What is absent is null, as in every `Value`.
+/// It dereferences to [`Value`]: `view["items"][0]`, `view.get("field")`, `view.as_str()`. An
+/// absent part is null.
 ///
 /// ```
 /// use kopf::View;
@@ -54,7 +54,7 @@ impl View {
         Self(Source::Shared(value.map(Arc::clone).unwrap_or_default()))
     }
 
-    /// The JSON.
+    /// Returns the JSON.
     pub fn value(&self) -> &Value {
         match &self.0 {
             Source::Shared(value) => value,
@@ -64,7 +64,7 @@ impl View {
         }
     }
 
-    /// A copy of the JSON, to be changed or kept.
+    /// Returns a copy of the JSON.
     pub fn to_value(&self) -> Value {
         self.value().clone()
     }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_an_object_are_seen_without_copies() {
+    fn parts_are_viewed_without_copies() {
         let body = Body::new(json!({"metadata": {"name": "x"}, "spec": {"a": 1}}));
         assert_eq!(View::spec(&body)["a"], 1);
         assert_eq!(View::metadata(&body)["name"], "x");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_compared_and_converted_as_json() {
+    fn views_are_compared_and_converted_as_json() {
         let view = View::from(json!("text"));
         assert_eq!(view, "text");
         assert_eq!(Value::from(view.clone()), json!("text"));

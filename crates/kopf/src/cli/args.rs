@@ -1,7 +1,7 @@
-//! The command line as it is written: names, places and help texts of all options.
+//! The arguments of the command line: names, order and help texts of all options.
 //!
-//! What the options mean together with the environment is decided in [`super::options`]; nothing
-//! here reads the environment, so that one place knows which of the two wins.
+//! [`super::options`] merges them with the environment. Nothing here reads the environment, so that
+//! the precedence is defined in one place.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use kopf_core::settings::Shards;
 
 /// A Kubernetes operator, made with Kopf
 ///
-/// The handlers are compiled into this program: there is nothing to load. Every option of a command
-/// can also be given by an environment variable, which is named with the option.
+/// The handlers are compiled into this program. Every option of a command can also be set by the
+/// environment variable in its description.
 #[derive(Debug, Parser)]
 #[command(
     name = "kopf",
@@ -30,7 +30,7 @@ pub(super) struct Args {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 after SIGINT, SIGTERM or SIGHUP, 1 on an error or after a second signal, 2 on a wrong command line.";
+Exit codes: 0 after SIGINT, SIGTERM or SIGHUP, 1 on an error or after a second signal, 2 on invalid arguments.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -48,39 +48,39 @@ const REPLICAS: &str = "Replicas";
 const LOGGING: &str = "Logging";
 const SANDBOX: &str = "Sandbox";
 
-/// Start the operator, and handle what happens in the cluster until SIGINT, SIGTERM or SIGHUP
+/// Run the operator until SIGINT, SIGTERM or SIGHUP
 ///
-/// The cluster is the one of the kubeconfig ($KUBECONFIG, ~/.kube/config), or the one in which the
-/// operator runs (by its service account), or a sandbox in this process.
+/// It connects to the cluster of the kubeconfig ($KUBECONFIG, ~/.kube/config) or of its service
+/// account, or to a sandbox in this process.
 #[derive(Debug, Default, ClapArgs)]
 #[command(after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools)] // flags of a command line
 pub(super) struct RunArgs {
-    /// Serve all namespaces; the default [env: KOPF_RUN_CLUSTERWIDE]
+    /// Serve all namespaces (default) [env: KOPF_RUN_CLUSTERWIDE]
     #[arg(short = 'A', long)]
     pub(super) all_namespaces: bool,
 
-    /// Serve namespaces by a name or a pattern, such as 'team-*,!team-x'; can be repeated
+    /// Serve namespaces that match a name or a pattern, such as 'team-*,!team-x'; can be repeated
     /// [env: KOPF_RUN_NAMESPACES]
     #[arg(short = 'n', long = "namespace", value_name = "PATTERN")]
     pub(super) namespaces: Vec<String>,
 
-    /// Ignore other operators, even if there is a peering [env: KOPF_RUN_STANDALONE]
+    /// Ignore other operators, even if a peering object exists [env: KOPF_RUN_STANDALONE]
     #[arg(long, help_heading = PEERING)]
     pub(super) standalone: bool,
 
-    /// Agree with other operators through this peering object, and pause while it is missing; if
-    /// nothing is said, through the one named default, if it is there [env: KOPF_RUN_PEERING]
+    /// Coordinate with other operators through this peering object, and pause while it is missing;
+    /// default: the object named default, if it exists [env: KOPF_RUN_PEERING]
     #[arg(short = 'P', long, value_name = "NAME", help_heading = PEERING)]
     pub(super) peering: Option<String>,
 
-    /// Operators of a lower priority pause, and those of the same one, too; 0 if nothing is said
-    /// [env: KOPF_RUN_PRIORITY]
+    /// Priority in the peering: operators of lower and equal priority pause; default: 0 [env:
+    /// KOPF_RUN_PRIORITY]
     #[arg(short, long, value_name = "INTEGER", allow_negative_numbers = true,
           help_heading = PEERING)]
     pub(super) priority: Option<i64>,
 
-    /// The priority of developers, 666: go ahead of other operators [env: KOPF_RUN_DEV]
+    /// Use the priority of developers, 666, to pause other operators [env: KOPF_RUN_DEV]
     #[arg(long, help_heading = PEERING)]
     pub(super) dev: bool,
 
@@ -102,70 +102,68 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NUMBER", help_heading = REPLICAS)]
     pub(super) shards: Option<Shards>,
 
-    /// Log more: also messages for debugging [env: KOPF_RUN_VERBOSE]
+    /// Enable debug messages [env: KOPF_RUN_VERBOSE]
     #[arg(short, long, help_heading = LOGGING)]
     pub(super) verbose: bool,
 
-    /// Log even more: also what the libraries below do [env: KOPF_RUN_DEBUG]
+    /// Enable debug messages of libraries as well [env: KOPF_RUN_DEBUG]
     #[arg(short, long, help_heading = LOGGING)]
     pub(super) debug: bool,
 
-    /// Log less: only warnings and errors [env: KOPF_RUN_QUIET]
+    /// Log only warnings and errors [env: KOPF_RUN_QUIET]
     #[arg(short, long, help_heading = LOGGING)]
     pub(super) quiet: bool,
 
-    /// How a record is written; full if nothing is said [env: KOPF_RUN_LOG_FORMAT]
+    /// Format of log records; default: full [env: KOPF_RUN_LOG_FORMAT]
     #[arg(long, value_name = "FORMAT", ignore_case = true, help_heading = LOGGING)]
     pub(super) log_format: Option<LogFormat>,
 
-    /// The key of the object's identity in JSON; object if nothing is said
-    /// [env: KOPF_RUN_LOG_REFKEY]
+    /// Key of the object reference in JSON records; default: object [env: KOPF_RUN_LOG_REFKEY]
     #[arg(long, value_name = "KEY", help_heading = LOGGING)]
     pub(super) log_refkey: Option<String>,
 
-    /// Begin messages with [namespace/name] of their object; the default, except for json
-    /// [env: KOPF_RUN_LOG_PREFIX]
+    /// Start messages with [namespace/name] of their object (default, except for json) [env:
+    /// KOPF_RUN_LOG_PREFIX]
     #[arg(long, overrides_with = "no_log_prefix", help_heading = LOGGING)]
     pub(super) log_prefix: bool,
 
-    /// Leave the object out of messages
+    /// Omit the object from messages
     #[arg(long, overrides_with = "log_prefix", help_heading = LOGGING)]
     pub(super) no_log_prefix: bool,
 
-    /// Run on a Kubernetes API server in this very process: in memory, without nodes
-    /// [env: KOPF_RUN_SANDBOX]
+    /// Run on an embedded Kubernetes API server: in memory, without nodes [env: KOPF_RUN_SANDBOX]
     #[arg(long, help_heading = SANDBOX)]
     pub(super) sandbox: bool,
 
-    /// Objects to start the sandbox with: a file, a folder, or - for stdin; can be repeated
-    /// [env: KOPF_RUN_FILENAMES]
+    /// Manifests to load into the sandbox: a file, a folder, or - for stdin; can be repeated [env:
+    /// KOPF_RUN_FILENAMES]
     #[arg(short = 'f', long = "filename", value_name = "MANIFEST", help_heading = SANDBOX)]
     pub(super) filenames: Vec<PathBuf>,
 
-    /// The port at which kubectl finds the sandbox; any free one if nothing is said
-    /// [env: KOPF_RUN_SANDBOX_PORT]
+    /// Port of the sandbox for kubectl; default: any free port [env: KOPF_RUN_SANDBOX_PORT]
     #[arg(long, value_name = "PORT", help_heading = SANDBOX)]
     pub(super) sandbox_port: Option<u16>,
 
-    /// Say at this URL whether the operator is alive, as in http://0.0.0.0:8080/healthz [env: KOPF_RUN_LIVENESS_ENDPOINT]
+    /// Serve liveness probes at this URL, as in http://0.0.0.0:8080/healthz [env:
+    /// KOPF_RUN_LIVENESS_ENDPOINT]
     #[arg(short = 'L', long, value_name = "URL")]
     pub(super) liveness: Option<String>,
 
-    /// Create or update the CRDs of the resources before they are served; fail if the cluster has wider
-    /// ones [env: KOPF_RUN_INSTALL_CRDS]
+    /// Create or update the CRDs of the resources at the start; fail if those in the cluster permit
+    /// more [env: KOPF_RUN_INSTALL_CRDS]
     #[arg(long)]
     pub(super) install_crds: bool,
 
-    /// Serve metrics at this URL, as in http://0.0.0.0:9090/metrics; by default, at /metrics of the URL
-    /// of --liveness [env: KOPF_RUN_METRICS]
+    /// Serve metrics at this URL, as in http://0.0.0.0:9090/metrics; default: /metrics at the
+    /// address of --liveness [env: KOPF_RUN_METRICS]
     #[arg(long, value_name = "URL")]
     pub(super) metrics: Option<String>,
 
-    /// A module with handlers: rejected, since handlers are compiled in [env: KOPF_RUN_MODULES]
+    /// A module with handlers: rejected, because handlers are compiled in [env: KOPF_RUN_MODULES]
     #[arg(short, long = "module", value_name = "MODULE", hide = true)]
     pub(super) modules: Vec<String>,
 
-    /// Files with handlers: rejected, since handlers are compiled in
+    /// Files with handlers: rejected, because handlers are compiled in
     #[arg(value_name = "PATHS", hide = true)]
     pub(super) paths: Vec<OsString>,
 }
@@ -175,18 +173,18 @@ Examples:
   run -A                                      serve the whole cluster
   run -n default -n 'team-*,!team-x'          serve some namespaces
   run --sandbox -f crd.yaml -f obj.yaml       try it without a cluster
-  run -A --dev                                go ahead of the operators in the cluster
-  run -A --verbose --log-format json          tell more, for machines";
+  run -A --dev                                pause the operators in the cluster
+  run -A --verbose --log-format json          log debug messages as JSON";
 
-/// How a record is written.
+/// A format of log records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogFormat {
-    /// The message
+    /// The message only
     Plain,
     /// Time, logger, level, message
     #[default]
     Full,
-    /// An object per line
+    /// A JSON object per line
     Json,
 }
 
@@ -197,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_declaration_is_consistent() {
+    fn arguments_are_consistent() {
         Args::command().debug_assert();
     }
 
@@ -210,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_original_are_understood() {
+    fn options_of_the_original_are_accepted() {
         let args = run(&[
             "-A",
             "-n",
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_on_prefixes_counts() {
+    fn the_last_prefix_option_has_precedence() {
         let args = run(&["--log-prefix", "--no-log-prefix"]);
         assert!(args.no_log_prefix && !args.log_prefix);
         let args = run(&["--no-log-prefix", "--log-prefix"]);

@@ -21,8 +21,8 @@ pub(super) enum Task {
     Shipping(Box<Shipment>),
 }
 
-/// Parses the arguments of a process. Everything that ends the program before it starts is an error, `--help`
-/// included.
+/// Parses the arguments of a process. Errors include `--help` and `--version`, which also end the
+/// program before it starts.
 pub(super) fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     read: &dyn Fn(&str) -> Option<OsString>,
@@ -42,7 +42,7 @@ pub(super) fn task(
     read: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Task, clap::Error> {
     let mut command = Args::command();
-    // The usage of commands is known after this.
+    // This sets the usage of the subcommands.
     command.build();
     task_in(&mut command, parsed, read)
 }
@@ -84,11 +84,11 @@ mod tests {
 
     fn error(arguments: &[&str]) -> clap::Error {
         let arguments = arguments.iter().map(OsString::from);
-        parse(arguments, &|_| None).expect_err("it makes sense")
+        parse(arguments, &|_| None).expect_err("an error")
     }
 
     #[test]
-    fn refusals_are_wrong_usage_and_say_why() {
+    fn usage_errors_contain_the_reason() {
         let expected = "error: -t/--lifetime is required: a number of seconds\n\nUsage: op freeze";
         for (arguments, expected) in [
             (&["op", "freeze", "-P", "x"][..], expected),
@@ -118,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_other_command_lines_are_checked() {
+    fn commands_parsed_by_other_programs_are_checked() {
         let Ok(args) = Args::try_parse_from(["op", "run", "-A", "-n", "x"]) else {
             panic!("the options are not parsed");
         };
-        let error = task(args.command, &|_| None).expect_err("the options make no sense");
+        let error = task(args.command, &|_| None).expect_err("an error");
         assert_eq!(error.exit_code(), 2);
         let expected =
             "error: Either --namespace or --all-namespaces can be used, not both.\n\nUsage: ";
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_version_are_no_failures() {
+    fn help_and_version_exit_with_success() {
         for arguments in [
             &["op", "--help"][..],
             &["op", "run", "-h"],
@@ -143,9 +143,9 @@ mod tests {
         assert_eq!(error(&["op"]).exit_code(), 2);
     }
 
-    /// The texts are kept as a whole: a change of them is a change for users.
+    /// Changes of the help texts are visible to users, so the whole texts are compared.
     #[test]
-    fn the_help_is_as_written_down() {
+    fn help_texts_are_unchanged() {
         assert_eq!(
             error(&["op", "--help"]).to_string(),
             include_str!("help/help.txt")

@@ -1,12 +1,12 @@
-//! The environment variables of the command line: the original's names and forms of values.
+//! The environment variables of the command line, with the original's names and formats.
 //!
-//! An empty variable is the same as none.
+//! An empty variable counts as unset.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where variables are read from: the process, or a table in tests.
+/// The source of variables: the process, or a table in tests.
 pub(super) struct Environment<'a> {
     read: &'a dyn Fn(&str) -> Option<OsString>,
 }
@@ -16,7 +16,7 @@ impl<'a> Environment<'a> {
         Self { read }
     }
 
-    /// A text.
+    /// Reads a string.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, Error> {
         let Some(value) = (self.read)(name).filter(|value| !value.is_empty()) else {
             return Ok(None);
@@ -25,11 +25,11 @@ impl<'a> Environment<'a> {
         value.map(Some).map_err(|value| Error {
             name: name.to_owned(),
             value: value.to_string_lossy().into_owned(),
-            expected: "a text in UTF-8".to_owned(),
+            expected: "valid UTF-8".to_owned(),
         })
     }
 
-    /// `true` or `false`, or one of the other words for them.
+    /// Reads a boolean: `true`, `false`, or one of their aliases.
     pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
@@ -45,13 +45,13 @@ impl<'a> Environment<'a> {
         }
     }
 
-    /// Several values, separated by whitespace.
+    /// Reads several values, separated by whitespace.
     pub(super) fn words(&self, name: &str) -> Result<Vec<String>, Error> {
         let text = self.text(name)?.unwrap_or_default();
         Ok(text.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// A value of a type.
+    /// Parses a value.
     pub(super) fn parsed<T: FromStr>(
         &self,
         name: &str,
@@ -75,9 +75,9 @@ impl fmt::Debug for Environment<'_> {
     }
 }
 
-/// A variable that cannot be understood.
+/// An invalid environment variable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid value '{value}' for the environment variable {name}: it is to be {expected}")]
+#[error("invalid value '{value}' for the environment variable {name}: must be {expected}")]
 pub struct Error {
     name: String,
     value: String,
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_have_many_words() {
+    fn flags_have_aliases() {
         for (text, expected) in [
             ("true", Some(true)),
             ("TRUE", Some(true)),
@@ -119,7 +119,7 @@ mod tests {
         let error = with(Some("maybe"), |e| e.flag("X")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "invalid value 'maybe' for the environment variable X: it is to be true or false"
+            "invalid value 'maybe' for the environment variable X: must be true or false"
         );
     }
 
@@ -133,18 +133,18 @@ mod tests {
     }
 
     #[test]
-    fn values_are_parsed_or_refused() {
+    fn invalid_values_are_rejected() {
         assert_eq!(
             with(Some("5"), |e| e.parsed::<u16>("X", "a port")).unwrap(),
             Some(5)
         );
         let error = with(Some("x"), |e| e.parsed::<u16>("X", "a port")).unwrap_err();
-        assert!(error.to_string().ends_with("it is to be a port"), "{error}");
+        assert!(error.to_string().ends_with("must be a port"), "{error}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_text_is_refused() {
+    fn invalid_utf8_is_rejected() {
         use std::os::unix::ffi::OsStringExt as _;
         let read = |_: &str| Some(OsString::from_vec(vec![0xff]));
         assert!(Environment::new(&read).text("X").is_err());

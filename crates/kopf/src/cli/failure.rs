@@ -1,8 +1,8 @@
-//! What ended the program, in the three parts that people need: the name, the causes, the next step.
+//! Fatal errors of the program: the failure, its causes and an advice.
 
 use std::error::Error;
 
-/// Ends the program with exit code 1.
+/// A fatal error. The exit code is 1.
 #[derive(Debug)]
 pub(super) struct Failure {
     what: String,
@@ -11,7 +11,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// A failure with an error that caused it, and whatever caused that.
+    /// Creates a failure with the chain of its causes.
     pub(super) fn new(what: impl Into<String>, cause: &dyn Error) -> Self {
         let mut causes = Vec::new();
         let mut next = Some(cause);
@@ -25,7 +25,7 @@ impl Failure {
         }
     }
 
-    /// A failure whose name says it all.
+    /// Creates a failure without causes.
     pub(super) fn plain(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -34,14 +34,14 @@ impl Failure {
         }
     }
 
-    /// Says what to do about it.
+    /// Adds an advice.
     #[must_use]
     pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// Writes it to the log: whoever reads it, in whatever format, finds it there.
+    /// Logs the failure in the configured format.
     pub(super) fn log(&self) {
         let details = self.details();
         tracing::error!(target: "kopf.cli", exc_info = details, "{}", self.what);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_a_line_each() {
+    fn details_have_a_line_per_cause() {
         let failure = Failure::new("it cannot be", &io::Error::other("the disk\nis full"));
         assert_eq!(failure.details().unwrap(), "  the disk\n  is full");
         let failure = failure.advise("buy another one");

@@ -8,8 +8,8 @@ use kopf_shipping::PeeringGroup;
 
 /// Print the CRDs of peering objects and the default objects, as YAML for kubectl
 ///
-/// Operators of the same objects decide through a peering object which of them works. The CRDs must be
-/// created in the cluster once, with the permissions of an administrator.
+/// Operators of the same objects decide through a peering object which of them works. An
+/// administrator must create the CRDs in the cluster once.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[command(after_help = "Example:\n  peering | kubectl apply -f -")]
 pub struct PeeringArgs {

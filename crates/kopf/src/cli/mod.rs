@@ -1,10 +1,11 @@
-//! The command line of operators: `run`, `freeze` and `resume` with the options of the original, `crd`,
-//! `rbac` and `manifests`, the environment variables `KOPF_RUN_*` and others, the log, signals, exit codes.
+//! The command line of operators: `run`, `freeze` and `resume` with the options of the original,
+//! `crd`, `rbac` and `manifests`; environment variables such as `KOPF_RUN_*`; logs, signals, exit
+//! codes.
 //!
-//! [`main`] is for handlers that are declared by attribute macros. [`main_with`] takes an operator with state
-//! or other settings, or a [`Program`]: with a version of its own for `--version`, with layers for the log.
-//! [`Commands`] are for programs with their own commands and options. All of them own the process: its
-//! runtime, its log, its signals. Other programs use [`crate::Operator`] directly.
+//! [`main`] runs handlers declared by attribute macros. [`main_with`] accepts an operator with
+//! state or other settings, or a [`Program`] with its own version and log layers. [`Commands`] are
+//! for programs with their own commands and options. All of them own the process: its runtime, log
+//! and signals. Other programs use [`crate::Operator`] directly.
 
 mod args;
 mod command;
@@ -20,7 +21,7 @@ mod running;
 mod sandbox;
 mod shipping;
 mod usage;
-mod watchman;
+mod signal_thread;
 
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ pub use self::manifests::PeeringArgs;
 pub use self::program::{Commands, Program};
 use crate::Operator;
 
-/// Runs the program of an operator whose handlers are declared by attribute macros.
+/// Runs the command line of an operator whose handlers are declared by attribute macros.
 ///
 /// ```no_run
 /// use kopf::prelude::*;
@@ -47,9 +48,9 @@ use crate::Operator;
 /// }
 /// ```
 ///
-/// `my-operator run -A` serves the cluster of the kubeconfig or of its pod;
-/// `my-operator run --sandbox -f crd.yaml -f obj.yaml` needs no cluster; `--help` lists the rest. It must not be
-/// called inside of an async function: it starts its own runtime.
+/// `my-operator run -A` serves the cluster of the kubeconfig or of its pod. `my-operator run
+/// --sandbox -f crd.yaml -f obj.yaml` needs no cluster. `--help` lists all options. Do not call it
+/// in an async function: it starts its own runtime.
 ///
 /// # Exit codes
 ///
@@ -59,11 +60,11 @@ pub fn main() -> ExitCode {
     main_with(Operator::builder().handlers_from_macros())
 }
 
-/// As [`main`], for an operator with explicit handlers, shared state or other settings, or for a
+/// Like [`main`], for an operator with explicit handlers, shared state or other settings, or for a
 /// [`Program`].
 ///
-/// What the command line says goes before what the builder says: `-A` and `-n` replace its
-/// namespaces. Without them, and without namespaces in the builder, the whole cluster is served.
+/// The command line overrides the builder: `-A` and `-n` replace its namespaces. If neither sets
+/// namespaces, the whole cluster is served.
 ///
 /// ```no_run
 /// use std::sync::Arc;

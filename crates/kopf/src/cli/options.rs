@@ -1,5 +1,4 @@
-//! What the command line and the environment ask for together: an option of the command line goes
-//! before its variable.
+//! Options merged from the command line and the environment. The command line has precedence.
 
 use std::path::PathBuf;
 
@@ -14,10 +13,10 @@ use super::freezing::{DEV, LoggingArgs};
 use super::logging::{self, Verbosity};
 use super::usage::{Usage, refuse_unavailable};
 
-/// What `run` is asked for.
+/// Options of `run`.
 #[derive(Debug)]
 pub(super) struct RunOptions {
-    /// Nothing if the command line says nothing.
+    /// `None` if not set.
     pub(super) scope: Option<Scope>,
     pub(super) peering: PeeringOptions,
     pub(super) leading: LeadingOptions,
@@ -28,19 +27,19 @@ pub(super) struct RunOptions {
     pub(super) install_crds: bool,
 }
 
-/// How to agree with other operators.
+/// Options of the peering.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PeeringOptions {
     pub(super) standalone: bool,
-    /// The object to agree through; it has to be there.
+    /// The peering object, which must exist.
     pub(super) name: Option<String>,
     pub(super) priority: Option<i64>,
-    /// What is said in vain, because something else is said, too.
+    /// Warnings about options that others override.
     pub(super) remarks: Vec<String>,
 }
 
 impl PeeringOptions {
-    /// What is said goes before what the settings say.
+    /// Overrides the settings.
     pub(super) fn apply(self, settings: &mut Peering) {
         settings.standalone |= self.standalone;
         if let Some(name) = self.name {
@@ -96,7 +95,7 @@ impl LeadingOptions {
     }
 }
 
-/// What the embedded sandbox is asked for.
+/// Options of the embedded sandbox.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SandboxOptions {
     pub(super) filenames: Vec<PathBuf>,
@@ -104,7 +103,7 @@ pub(super) struct SandboxOptions {
 }
 
 impl RunOptions {
-    /// Joins the command line and the environment.
+    /// Merges the command line and the environment.
     pub(super) fn new(args: &RunArgs, environment: &Environment<'_>) -> Result<Self, Usage> {
         refuse_unavailable(args, environment)?;
         Ok(Self {
@@ -132,7 +131,7 @@ fn scope(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<Scope>,
     )
 }
 
-/// The namespaces of a command whose variables begin like this.
+/// Returns the namespaces of a command with this prefix of variables.
 pub(super) fn scope_of(
     prefix: &str,
     all_namespaces: bool,
@@ -148,7 +147,7 @@ pub(super) fn scope_of(
     } else {
         namespaces.to_vec()
     };
-    // From the times of one namespace per operator: it is one more, wherever the others come from.
+    // The singular variable of old releases adds one namespace to those of any other source.
     namespaces.extend(environment.text(&format!("{prefix}_NAMESPACE"))?);
     match (is_clusterwide, namespaces.is_empty()) {
         (true, false) => Err(Usage::BothScopes),
@@ -200,7 +199,7 @@ fn peering(args: &RunArgs, environment: &Environment<'_>) -> Result<PeeringOptio
     let mut remarks = Vec::from_iter(overridden(is_dev, priority));
     if standalone && let Some(name) = &name {
         remarks.push(format!(
-            "The peering {name:?} is not used: --standalone goes before --peering."
+            "The peering {name:?} is ignored: --standalone overrides --peering."
         ));
     }
     Ok(PeeringOptions {
@@ -211,11 +210,11 @@ fn peering(args: &RunArgs, environment: &Environment<'_>) -> Result<PeeringOptio
     })
 }
 
-/// As in the original, developers have one priority, whatever else is said.
+/// Returns a warning if `--dev` overrides the priority, as in the original.
 pub(super) fn overridden(is_dev: bool, priority: Option<i64>) -> Option<String> {
     let priority = priority.filter(|priority| is_dev && *priority != DEV)?;
     Some(format!(
-        "The priority {priority} is not used: --dev goes before --priority, and means {DEV}."
+        "The priority {priority} is ignored: --dev overrides --priority with {DEV}."
     ))
 }
 
@@ -231,7 +230,7 @@ fn logging_args(args: &RunArgs) -> LoggingArgs {
     }
 }
 
-/// The log of a command whose variables begin like this.
+/// Returns the log options of a command with this prefix of variables.
 pub(super) fn logging_options(
     prefix: &str,
     args: &LoggingArgs,
@@ -274,12 +273,12 @@ pub(super) fn logging_options(
             .unwrap_or_default(),
         format,
         refkey: refkey.unwrap_or_else(|| "object".to_owned()),
-        // In JSON, the object is a field already.
+        // JSON records contain the object as a field.
         prefix: is_prefixed.unwrap_or(format != LogFormat::Json),
     })
 }
 
-/// A format as it is written in a variable.
+/// A log format in a variable.
 struct Format(LogFormat);
 
 impl std::str::FromStr for Format {
@@ -293,7 +292,7 @@ impl std::str::FromStr for Format {
 fn sandbox(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<SandboxOptions>, Usage> {
     let is_wanted = args.sandbox || environment.flag("KOPF_RUN_SANDBOX")?.unwrap_or_default();
     if !is_wanted {
-        // Variables can be left over from other runs; arguments are meant.
+        // Variables can be left over from other runs; only arguments are errors.
         return if !args.filenames.is_empty() {
             Err(Usage::OnlyWithSandbox {
                 option: "-f/--filename",
@@ -360,7 +359,7 @@ mod tests {
         }
     }
 
-    /// Arguments, variables, and what comes of them.
+    /// Arguments, variables, and the expected result.
     type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
 
     #[test]
@@ -395,13 +394,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_pattern_is_named() {
+    fn errors_contain_invalid_patterns() {
         let error = options(&["-n", "a,,b"], &[]).unwrap_err();
         assert!(error.contains("\"a,,b\""), "{error}");
     }
 
     #[test]
-    fn debug_goes_before_verbose_before_quiet() {
+    fn debug_overrides_verbose_and_quiet() {
         let verbosity = |arguments: &[&str], variables: &[(&str, &str)]| {
             options(arguments, variables).unwrap().logging.verbosity
         };
@@ -421,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_depend_on_the_format_unless_said() {
+    fn prefixes_depend_on_the_format_by_default() {
         let logging = |arguments: &[&str], variables: &[(&str, &str)]| {
             let logging = options(arguments, variables).unwrap().logging;
             (logging.format, logging.prefix, logging.refkey)
@@ -453,7 +452,7 @@ mod tests {
         let error = options(&[], &[("KOPF_RUN_LOG_FORMAT", "xml")]).unwrap_err();
         assert_eq!(
             error,
-            "invalid value 'xml' for the environment variable KOPF_RUN_LOG_FORMAT: it is to be \
+            "invalid value 'xml' for the environment variable KOPF_RUN_LOG_FORMAT: must be \
              plain, full or json"
         );
     }
@@ -486,8 +485,8 @@ mod tests {
         assert_eq!(
             remarks,
             [
-                "The priority 5 is not used: --dev goes before --priority, and means 666.",
-                "The peering \"x\" is not used: --standalone goes before --peering.",
+                "The priority 5 is ignored: --dev overrides --priority with 666.",
+                "The peering \"x\" is ignored: --standalone overrides --peering.",
             ]
         );
         let named = |arguments: &[&str], variables: &[(&str, &str)]| {
@@ -508,12 +507,12 @@ mod tests {
         assert!(settings.standalone && settings.mandatory);
         assert_eq!((settings.name.as_str(), settings.priority), ("x", 666));
         let error = options(&[], &[("KOPF_RUN_PRIORITY", "high")]).unwrap_err();
-        assert!(error.ends_with("KOPF_RUN_PRIORITY: it is to be an integer"));
+        assert!(error.ends_with("KOPF_RUN_PRIORITY: must be an integer"));
     }
 
     #[cfg(feature = "sandbox")]
     #[test]
-    fn manifests_and_ports_are_for_sandboxes() {
+    fn manifests_and_ports_require_the_sandbox() {
         assert_eq!(
             options(&[], &[("KOPF_RUN_FILENAMES", "x")])
                 .unwrap()
@@ -523,7 +522,7 @@ mod tests {
         assert!(
             options(&["-f", "x"], &[])
                 .unwrap_err()
-                .starts_with("-f/--filename is of use only")
+                .starts_with("-f/--filename requires --sandbox")
         );
         assert!(options(&["--sandbox-port", "1"], &[]).is_err());
         let given = options(

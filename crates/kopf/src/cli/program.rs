@@ -1,4 +1,4 @@
-//! Programs with a version, log layers, commands and options of their own.
+//! Programs with their own version, log layers, commands and options.
 
 use std::fmt;
 use std::io::Write as _;
@@ -14,10 +14,10 @@ use super::command::{self, Task};
 use super::running;
 use crate::OperatorBuilder;
 
-/// A layer of the log, as it is stored until the log is installed.
+/// A log layer, boxed until the log is installed.
 pub(super) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// The program of an operator: the operator, a version, and layers of the log.
+/// The program of an operator: the operator, a version, and log layers.
 ///
 /// ```no_run
 /// use kopf::Operator;
@@ -46,19 +46,19 @@ impl Program {
         }
     }
 
-    /// Sets the version that `--version` prints, with the name of the program. By default, the version of the
-    /// crate `kopf` is printed.
+    /// Sets the version that `--version` prints with the name of the program. Default: the version
+    /// of the crate `kopf`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// Adds a layer to the log of the command `run`, beside the one that writes to stderr.
+    /// Adds a layer to the log of the command `run`, in addition to the one for stderr.
     ///
-    /// Records about objects have the target `kopf.objects` and the fields `k8s.api_version`, `k8s.kind`,
-    /// `k8s.namespace`, `k8s.name` and `k8s.uid`. A layer gets records and spans of all levels unless it has a
-    /// filter. If the program has installed a global subscriber before, that one is used, and neither these
-    /// layers nor that of stderr.
+    /// Records about objects have the target `kopf.objects` and the fields `k8s.api_version`,
+    /// `k8s.kind`, `k8s.namespace`, `k8s.name` and `k8s.uid`. Without a filter, a layer receives
+    /// records and spans of all levels. If the program has already installed a global subscriber,
+    /// these layers and the one for stderr are not used.
     ///
     /// ```no_run
     /// use kopf::Operator;
@@ -102,7 +102,7 @@ impl Program {
         }
     }
 
-    /// Executes a command that was parsed by the program's own command line: see [`Commands`].
+    /// Executes a command parsed by the program's own command line: see [`Commands`].
     pub fn execute(self, commands: Commands) -> ExitCode {
         match command::task(commands.0, &|name| std::env::var_os(name)) {
             Ok(task) => self.perform(task),
@@ -135,8 +135,8 @@ impl fmt::Debug for Program {
     }
 }
 
-/// The commands of operators (`run`, `freeze`, `crd` and the others), for programs with commands and options of
-/// their own. They are flattened into the program's own commands.
+/// The commands of operators (`run`, `freeze`, `crd` and the others), to flatten into the commands
+/// of a program with its own commands and options.
 ///
 /// ```no_run
 /// use kopf::clap::{self, Parser, Subcommand};
@@ -228,7 +228,7 @@ fn print(line: &str) -> ExitCode {
     written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
-/// Prints why there is nothing to do: a wrong command line, or `--help`.
+/// Prints a usage error, or the help.
 fn refuse(error: &clap::Error) -> ExitCode {
     // The reader may have closed the pipe.
     let _ = error.print();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_flattened_into_others() {
+    fn commands_are_flattened_into_other_commands() {
         Own::command().debug_assert();
         let own = Own::try_parse_from(["op", "migrate"]).unwrap();
         assert!(matches!(own.command, OwnCommand::Migrate));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_those_of_the_program_and_of_kopf() {
+    fn version_line_contains_the_program_and_kopf() {
         let kopf = env!("CARGO_PKG_VERSION");
         let expected = format!("my-operator 1.2.3 (kopf {kopf})\n");
         assert_eq!(version_line("my-operator", "1.2.3"), expected);

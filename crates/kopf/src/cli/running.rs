@@ -1,7 +1,7 @@
-//! `run`: from what is asked for to an exit code.
+//! `run`: from options to an exit code.
 //!
-//! Everything that can be known to be wrong is found before anything is started: the manifests, the
-//! handlers. Then the operator runs until a signal, or until an error.
+//! Manifests and handlers are checked before anything is started. Then the operator runs until a
+//! signal or an error.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,31 +17,31 @@ use super::options::RunOptions;
 use super::program::BoxedLayer;
 #[cfg(feature = "sandbox")]
 use super::sandbox;
-use super::watchman::Watchman;
+use super::signal_thread::SignalThread;
 use crate::{Operator, OperatorBuilder};
 
-/// How long blocking functions, which nobody can interrupt, are waited for when all else is over.
-const HUNG: Duration = Duration::from_secs(5);
+/// Time limit for blocking functions after the shutdown of the operator. They cannot be interrupted.
+const BLOCKING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// More than any operator has blocking functions. Only those that are needed are started.
+/// Exceeds the number of blocking functions of any operator. Threads are started on demand.
 const BLOCKING_THREADS: usize = 65_536;
 
-/// Understood by tokio: how many threads there are for what is asynchronous.
+/// Sets the number of threads of tokio's runtime.
 const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
 
-/// Where the operator will work.
+/// The cluster of the operator.
 enum Target {
-    /// The one that it can log in to.
+    /// The cluster of the credentials.
     Cluster,
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Prepared),
 }
 
-/// Why the operator runs no more.
+/// The reason for the exit.
 enum End {
-    /// As asked for.
+    /// A regular shutdown.
     Stopped,
-    /// Nobody waits for what is still going on.
+    /// A forced exit without waiting for running tasks.
     Forced,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn run(
     let _exporting = logging::install(options.logging.clone(), layers);
     match try_run(builder, options) {
         Ok(End::Stopped) => ExitCode::SUCCESS,
-        // Why is in the log already.
+        // The reason is logged already.
         Ok(End::Forced) => ExitCode::FAILURE,
         Err(failure) => {
             failure.log();
@@ -66,7 +66,7 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
     if tokio::runtime::Handle::try_current().is_ok() {
         return Err(
             Failure::plain("The command line is called inside of an async function").advise(
-                "call kopf::main() from a plain `fn main()`, without #[tokio::main]: it brings \
+                "call kopf::main() from a plain `fn main()`, without #[tokio::main]: it starts \
                  its own runtime",
             ),
         );
@@ -78,30 +78,31 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
         .map_err(|error| Failure::new("The runtime cannot be started", &error))?;
     let operator = operator.to_engine();
     let stop = CancellationToken::new();
-    // Before anything is there that would have to be cleaned up.
-    let watchman = Watchman::start(stop.clone(), operator.inspect())
+    // Signals are caught before anything needs a cleanup.
+    let signals = SignalThread::start(stop.clone(), operator.inspect())
         .map_err(|error| Failure::new("Signals cannot be caught", &error))?;
     let end = runtime.block_on(async {
         tokio::select! {
             result = work(operator, target, stop) => result.map(|()| End::Stopped),
-            () = watchman.forced() => Ok(End::Forced),
+            () = signals.forced() => Ok(End::Forced),
         }
     });
     if let Ok(End::Forced) = end {
         runtime.shutdown_background();
     } else {
-        runtime.shutdown_timeout(HUNG);
+        runtime.shutdown_timeout(BLOCKING_TIMEOUT);
     }
     end
 }
 
-/// One thread for everything that is asynchronous. An operator waits nearly always, and passing objects
-/// between threads costs a fifth of its work. Functions that block have threads of their own; whoever
-/// computes in async ones can have more by tokio's variable.
+/// Returns a runtime with one thread for async code. An operator is idle most of the time, and
+/// moving objects between threads costs a fifth of its CPU time. Blocking functions have their own
+/// threads. For CPU-bound async functions, set tokio's variable.
 fn runtime() -> tokio::runtime::Builder {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all();
-    // The settings limit blocking functions; those of the operator itself must find a thread, too.
+    // The settings limit blocking handlers; the operator's own blocking functions need threads as
+    // well.
     runtime.max_blocking_threads(BLOCKING_THREADS);
     if std::env::var_os(WORKER_THREADS).is_none() {
         runtime.worker_threads(1);
@@ -120,7 +121,7 @@ fn target(options: &RunOptions) -> Result<Target, Failure> {
     Ok(Target::Cluster)
 }
 
-/// The operator with what the command line says of it.
+/// Applies the options to the operator.
 fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operator, Failure> {
     for remark in &options.peering.remarks {
         tracing::warn!("{remark}");
@@ -139,7 +140,7 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
         None => builder,
     };
     let builder = match options.sandbox {
-        // Everything is permitted there.
+        // Everything is permitted in the sandbox.
         Some(_) => builder,
         None => builder.review_permissions(),
     };
@@ -157,7 +158,7 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
         .map_err(|error| Failure::new("The operator cannot be started", &error))?;
     if options.install_crds && operator.definitions().complete.is_empty() {
         tracing::warn!(
-            "There are no CRDs to install: no handler names its resource by a type with a schema."
+            "There are no CRDs to install: no handler declares its resource by a type with a schema."
         );
     }
     Ok(operator)
@@ -190,6 +191,6 @@ fn ended(result: Result<(), Error>) -> Result<(), Failure> {
             "set KUBECONFIG to a kubeconfig with valid credentials, or run it in a pod with a \
              service account, or declare a login handler, or try it with --sandbox",
         ),
-        error => Failure::new("The operator has failed", error),
+        error => Failure::new("The operator failed", error),
     })
 }

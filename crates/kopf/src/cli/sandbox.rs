@@ -1,7 +1,7 @@
-//! `run --sandbox`: the operator with a Kubernetes API server of its own, in the same process.
+//! `run --sandbox`: the operator with an embedded Kubernetes API server.
 //!
-//! The operator talks to it without a socket; kubectl finds it behind a port of this machine. All of
-//! it ends with the process.
+//! The operator calls it without a socket; kubectl connects to a local port. It stops with the
+//! process.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,20 +13,20 @@ use kopf_sandbox::{KubeconfigFile, Listen, Listening, Sandbox};
 use super::failure::Failure;
 use super::options::SandboxOptions;
 
-/// A sandbox whose objects are read and which is not started yet.
+/// A sandbox with its manifests, before the start.
 pub(super) struct Prepared {
     manifests: Manifests,
     port: u16,
 }
 
 impl Prepared {
-    /// Bad manifests leave nothing behind, because nothing has been started.
+    /// Reads the manifests. Nothing is started yet, so that invalid manifests need no cleanup.
     pub(super) fn read(options: &SandboxOptions) -> Result<Self, Failure> {
         let SandboxOptions { filenames, port } = options;
         let manifests = Manifests::read(filenames)?;
         if !filenames.is_empty() && manifests.is_empty() {
             let names: Vec<_> = filenames.iter().map(|name| shown(name)).collect();
-            tracing::warn!("There is nothing to load in {}.", names.join(", "));
+            tracing::warn!("No objects to load in {}.", names.join(", "));
         }
         Ok(Self {
             manifests,
@@ -34,7 +34,7 @@ impl Prepared {
         })
     }
 
-    /// Starts it with all its objects.
+    /// Starts the sandbox and loads the objects.
     pub(super) async fn start(self) -> Result<Embedded, Failure> {
         let sandbox = Sandbox::builder()
             .build()
@@ -48,12 +48,12 @@ impl Prepared {
             ..Listen::default()
         };
         let listening = sandbox.listen(listen).await.map_err(|error| {
-            Failure::new("The sandbox cannot be reached by others", &error).advise(
-                "see that nobody else uses the port; without --sandbox-port, a free one is taken",
+            Failure::new("The sandbox cannot listen", &error).advise(
+                "check that the port is free; without --sandbox-port, any free port is used",
             )
         })?;
         let kubeconfig = KubeconfigFile::write(None, &listening)
-            .map_err(|error| Failure::new("The kubeconfig is not written", &error))?;
+            .map_err(|error| Failure::new("The kubeconfig cannot be written", &error))?;
         Ok(Embedded {
             sandbox,
             listening,
@@ -71,7 +71,7 @@ fn shown(name: &Path) -> String {
     }
 }
 
-/// A sandbox that runs. The kubeconfig goes with it, however it ends.
+/// A running sandbox. The kubeconfig is deleted when it is dropped.
 pub(super) struct Embedded {
     sandbox: Sandbox,
     listening: Listening,
@@ -84,9 +84,9 @@ impl Embedded {
         Client::from_service(self.sandbox.service(), "default")
     }
 
-    /// Says how to use it, on stdout: it is not a part of the log.
+    /// Prints the usage to stdout, which is separate from the log.
     pub(super) fn greet(&self) {
-        // Nobody may be there to read it.
+        // Stdout may be closed.
         let _ = std::io::stdout()
             .lock()
             .write_all(self.greeting().as_bytes());
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_manifests_are_found_before_anything_starts() {
+    fn invalid_manifests_are_rejected_before_the_start() {
         let options = SandboxOptions {
             filenames: vec!["absent.yaml".into()],
             port: 0,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_greeting_leads_to_the_sandbox_and_nothing_is_left() {
+    async fn greeting_names_the_kubeconfig_which_is_deleted_at_shutdown() {
         let prepared = Prepared::read(&SandboxOptions::default()).unwrap();
         let embedded = prepared.start().await.unwrap();
         let path = embedded.kubeconfig.path().to_owned();

@@ -1,4 +1,5 @@
-//! `crd`, `rbac` and `manifests`: what the operator needs in a cluster, as YAML for kubectl or as a Helm chart.
+//! `crd`, `rbac` and `manifests`: manifests of the operator, as YAML for kubectl or as a Helm
+//! chart.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,16 +18,16 @@ use crate::{Operator, OperatorBuilder};
 
 /// Print the CRDs of the resources, as YAML for kubectl
 ///
-/// These are the resources that handlers name by types (`#[kopf::resource(…)]`), and those of
-/// `OperatorBuilder::crd`.
+/// Prints the CRDs of resources that handlers declare by types (`#[kopf::resource(…)]`), and those
+/// of `OperatorBuilder::crd`.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[command(after_help = "Example:\n  crd | kubectl apply --server-side -f -")]
 pub(super) struct CrdArgs {}
 
 /// Print the service account, the roles and the bindings that the operator needs, as YAML for kubectl
 ///
-/// They permit what the framework does for the handlers. Requests of the handlers themselves, such as the
-/// creation of other objects, are added with --allow.
+/// They contain the permissions of the framework. Add permissions for requests of handlers, such as
+/// the creation of other objects, with --allow.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[command(
     after_help = "Examples:\n  rbac\n  rbac --serve team-a --allow create,patch:deployments.apps"
@@ -46,32 +47,32 @@ pub(super) struct ManifestsArgs {
     #[command(flatten)]
     plan: PlanArgs,
 
-    /// The image; NAME:latest by default
+    /// Image; default: NAME:latest
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
 
-    /// The number of pods
+    /// Number of pods
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     replicas: u32,
 
-    /// Write a Helm chart into this folder instead, which must be empty or absent
+    /// Write a Helm chart into this folder, which must be empty or absent
     #[arg(long, value_name = "DIR")]
     helm: Option<PathBuf>,
 }
 
-/// The options of both commands.
+/// Options of both commands.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // flags of a command line
 struct PlanArgs {
-    /// The name of all objects; that of the program by default
+    /// Name of all objects; default: that of the program
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The namespace of the operator; its name by default
+    /// Namespace of the operator; default: its name
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
 
-    /// A namespace to serve, as by `run --namespace`; can be repeated; all namespaces by default
+    /// Namespace to serve, like `run --namespace`; can be repeated; default: all namespaces
     #[arg(long, value_name = "PATTERN")]
     serve: Vec<String>,
 
@@ -79,27 +80,27 @@ struct PlanArgs {
     #[arg(long, value_name = "PERMISSION")]
     allow: Vec<Extra>,
 
-    /// A file with CRDs of other resources, for their groups and scopes; can be repeated
+    /// File with CRDs of other resources, for their groups and scopes; can be repeated
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     filenames: Vec<PathBuf>,
 
-    /// Ignore other operators, as by `run --standalone`
+    /// Ignore other operators, like `run --standalone`
     #[arg(long)]
     standalone: bool,
 
-    /// The peering object, as by `run --peering`
+    /// Peering object, like `run --peering`
     #[arg(long, value_name = "NAME")]
     peering: Option<String>,
 
-    /// The name of webhook configurations, if startup handlers set `settings.admission.managed`
+    /// Name of webhook configurations, if startup handlers set `settings.admission.managed`
     #[arg(long, value_name = "NAME")]
     managed_webhooks: Option<String>,
 
-    /// Install CRDs at the start, as by `run --install-crds`
+    /// Install CRDs at the start, like `run --install-crds`
     #[arg(long)]
     install_crds: bool,
 
-    /// Elect a leader, as by `run --leader-elect`
+    /// Elect a leader, like `run --leader-elect`
     #[arg(long)]
     leader_elect: bool,
 }
@@ -112,7 +113,7 @@ pub(super) enum Shipment {
     Manifests(Plan, Pods),
 }
 
-/// The options of the Deployment.
+/// Options of the Deployment.
 #[derive(Debug)]
 pub(super) struct Pods {
     image: String,
@@ -162,14 +163,14 @@ impl PlanArgs {
     }
 }
 
-/// The name of the program.
+/// Returns the name of the program.
 fn own_name() -> String {
     let program = std::env::args_os().next().map(PathBuf::from);
     let stem = program.as_deref().and_then(Path::file_stem);
     Identity::name_of(&stem.unwrap_or_default().to_string_lossy())
 }
 
-/// The CRDs in files.
+/// Reads CRDs from files.
 fn read(filenames: &[PathBuf]) -> Result<Vec<Value>, Usage> {
     let mut definitions = Vec::new();
     for filename in filenames {
@@ -208,12 +209,12 @@ impl Shipment {
         let definitions = operator.definitions();
         for name in &definitions.without_schema {
             say(&format!(
-                "note: the CRD {name} is left out: its type has no schema (schema = \"disabled\")"
+                "note: the CRD {name} is omitted: its type has no schema (schema = \"disabled\")"
             ));
         }
         let (mut plan, pods) = match self {
             Self::Crd if definitions.complete.is_empty() => {
-                let message = "no handler names its resource by a type with a schema: use a type with \
+                let message = "no handler declares its resource by a type with a schema: use a type with \
                                #[kopf::resource(…)], or OperatorBuilder::crd";
                 return Err(message.into());
             }
@@ -290,14 +291,14 @@ fn patterns(scope: &Scope) -> Vec<String> {
     }
 }
 
-/// An error with its causes in one line.
+/// Returns an error with its causes in one line.
 fn describe(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let texts: Vec<_> = causes.map(ToString::to_string).collect();
     texts.join(": ")
 }
 
-/// Writes a line for people: stdout is for the manifests.
+/// Writes a message to stderr. Stdout is for the manifests.
 fn say(line: &str) {
     // The reader may have closed the pipe.
     let _ = writeln!(std::io::stderr().lock(), "{line}");

@@ -1,11 +1,11 @@
-//! What is refused: command lines that make no sense, and what the original has and this has not.
+//! Errors of the command line.
 //!
-//! What is asked for and cannot be done is refused with the reason, never ignored.
+//! Unsupported options are rejected with the reason, never ignored.
 
 use super::args::RunArgs;
 use super::environment::{self, Environment};
 
-/// A command line that makes no sense or asks for what is not there. The exit code is 2.
+/// An invalid or unsupported command line. The exit code is 2.
 #[derive(Debug, thiserror::Error)]
 pub enum Usage {
     #[error("Either --namespace or --all-namespaces can be used, not both.")]
@@ -39,22 +39,19 @@ pub enum Usage {
     Metrics {
         source: kopf_engine::probing::EndpointError,
     },
-    #[error(
-        "{option} cannot be used here: the handlers are compiled into this program, there is \
-         nothing to load"
-    )]
+    #[error("{option} is not supported: the handlers are compiled into this program")]
     CompiledIn { option: String },
-    #[error("{option} is of use only with --sandbox")]
+    #[error("{option} requires --sandbox")]
     OnlyWithSandbox { option: &'static str },
     #[cfg(not(feature = "sandbox"))]
     #[error(
-        "--sandbox cannot be used here: this program is built without the feature `sandbox` of \
-         the crate kopf"
+        "--sandbox is not supported: this program was built without the feature `sandbox` of the \
+         crate kopf"
     )]
     NoSandbox,
 }
 
-/// Refuses what the original has and this does not have.
+/// Rejects options of the original that are not supported.
 pub(super) fn refuse_unavailable(
     args: &RunArgs,
     environment: &Environment<'_>,
@@ -80,7 +77,7 @@ mod tests {
     use super::*;
     use crate::cli::args::{Args, Command};
 
-    /// The reason, or nothing.
+    /// Returns the error, or an empty string.
     fn refusal(arguments: &[&str], variables: &[(&str, &str)]) -> String {
         let arguments = ["op", "run"].iter().chain(arguments);
         let Command::Run(args) = Args::try_parse_from(arguments).unwrap().command else {
@@ -97,11 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn handlers_are_never_loaded() {
-        let expected = "the path 'op.py' cannot be used here: the handlers are compiled into this \
-                        program, there is nothing to load";
+    fn modules_and_paths_are_rejected() {
+        let expected =
+            "the path 'op.py' is not supported: the handlers are compiled into this program";
         assert_eq!(refusal(&["op.py"], &[]), expected);
-        assert!(refusal(&["-m", "mod"], &[]).starts_with("--module cannot be used"));
+        assert!(refusal(&["-m", "mod"], &[]).starts_with("--module is not supported"));
         assert_ne!(refusal(&[], &[("KOPF_RUN_MODULES", "mod")]), "");
     }
 }

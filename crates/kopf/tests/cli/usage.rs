@@ -112,7 +112,7 @@ pub(crate) fn variables_are_read() {
             &["run"],
             "KOPF_RUN_PRIORITY",
             "high",
-            "KOPF_RUN_PRIORITY: it is to be an integer",
+            "KOPF_RUN_PRIORITY: must be an integer",
         ),
     ] {
         let result = output(operator(&folder, arguments).env(name, value));

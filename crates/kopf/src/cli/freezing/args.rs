@@ -1,4 +1,4 @@
-//! The command lines of `freeze` and `resume`, as they are written.
+//! The arguments of `freeze` and `resume`.
 
 use clap::Args as ClapArgs;
 
@@ -8,28 +8,28 @@ const LOGGING: &str = "Logging";
 
 /// Pause other operators for a while
 ///
-/// Leaves a record in a peering object, as an operator of a high priority would. All operators that
-/// take part in the peering with a lower priority pause until the record expires, or until it is removed by
-/// the command `resume`. Every option can also be given by a variable, KOPF_FREEZE_<OPTION>.
+/// Writes a record into a peering object, like an operator of a high priority. Operators of lower
+/// priority in this peering pause until the record expires, or until the command `resume` removes
+/// it. Every option can also be set by the variable KOPF_FREEZE_<OPTION>.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[command(after_help = FREEZING)]
 pub struct FreezeArgs {
     #[command(flatten)]
     pub(super) place: FreezePlaceArgs,
 
-    /// The priority of developers, 666: goes ahead of other operators [env: KOPF_FREEZE_DEV]
+    /// Use the priority of developers, 666, to pause other operators [env: KOPF_FREEZE_DEV]
     #[arg(long)]
     pub(super) dev: bool,
 
-    /// Operators of a lower priority pause; 100 if nothing is said [env: KOPF_FREEZE_PRIORITY]
+    /// Priority: operators of a lower priority pause; default: 100 [env: KOPF_FREEZE_PRIORITY]
     #[arg(short, long, value_name = "INTEGER", allow_negative_numbers = true)]
     pub(super) priority: Option<i64>,
 
-    /// For how long, in seconds; required [env: KOPF_FREEZE_LIFETIME]
+    /// Duration in seconds; required [env: KOPF_FREEZE_LIFETIME]
     #[arg(short = 't', long, value_name = "SECONDS")]
     pub(super) lifetime: Option<u64>,
 
-    /// A note on the reason; it is kept nowhere [env: KOPF_FREEZE_MESSAGE]
+    /// Note on the reason; not stored [env: KOPF_FREEZE_MESSAGE]
     #[arg(short, long, value_name = "TEXT")]
     pub(super) message: Option<String>,
 
@@ -42,10 +42,10 @@ Examples:
   freeze -A -P default -t 600             the operators of the whole cluster, for ten minutes
   freeze -n default -P default -t 60      the operators of one namespace, for a minute";
 
-/// Let paused operators go on
+/// Resume paused operators
 ///
-/// Removes the record that `freeze` has left in a peering object under the same identity. Every option can
-/// also be given by a variable, KOPF_RESUME_<OPTION>.
+/// Removes the record that `freeze` wrote into a peering object under the same identity. Every
+/// option can also be set by the variable KOPF_RESUME_<OPTION>.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[command(after_help = "Example:\n  resume -A -P default")]
 pub struct ResumeArgs {
@@ -56,7 +56,7 @@ pub struct ResumeArgs {
     pub(super) logging: LoggingArgs,
 }
 
-/// Which peering objects, and in whose name.
+/// Peering objects, and the identity of the record.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     pub(super) all_namespaces: bool,
@@ -65,30 +65,30 @@ pub(super) struct Place<'a> {
     pub(super) peering: Option<&'a str>,
 }
 
-/// The options of a place: the same for both commands, but for the names of their variables.
+/// Defines the options of a place, which differ only in the names of their variables.
 macro_rules! place_args {
     ($name:ident, $command:literal) => {
         #[derive(Debug, Default, Clone, ClapArgs)]
         pub(super) struct $name {
             #[arg(short = 'A', long, help = concat!(
-                "The operators of the whole cluster [env: KOPF_", $command, "_CLUSTERWIDE]"
+                "Operators of the whole cluster [env: KOPF_", $command, "_CLUSTERWIDE]"
             ))]
             all_namespaces: bool,
 
             #[arg(short = 'n', long = "namespace", value_name = "PATTERN", help = concat!(
-                "The operators of these namespaces; can be repeated [env: KOPF_", $command,
+                "Operators of these namespaces; can be repeated [env: KOPF_", $command,
                 "_NAMESPACES]"
             ))]
             namespaces: Vec<String>,
 
             #[arg(short, long = "id", value_name = "IDENTITY", help = concat!(
-                "In whose name; user@host if nothing is said, or $POD_ID [env: KOPF_", $command,
+                "Identity of the record; default: $POD_ID or user@host [env: KOPF_", $command,
                 "_ID]"
             ))]
             id: Option<String>,
 
             #[arg(short = 'P', long, value_name = "NAME", help = concat!(
-                "The name of the peering object; required [env: KOPF_", $command, "_PEERING]"
+                "Name of the peering object; required [env: KOPF_", $command, "_PEERING]"
             ))]
             peering: Option<String>,
         }
@@ -109,35 +109,35 @@ macro_rules! place_args {
 place_args!(FreezePlaceArgs, "FREEZE");
 place_args!(ResumePlaceArgs, "RESUME");
 
-/// As for `run`.
+/// Log options, as of `run`.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // flags of a command line
 pub(in crate::cli) struct LoggingArgs {
-    /// Log more: also messages for debugging
+    /// Enable debug messages
     #[arg(short, long, help_heading = LOGGING)]
     pub(in crate::cli) verbose: bool,
 
-    /// Log even more: also what the libraries below do
+    /// Enable debug messages of libraries as well
     #[arg(short, long, help_heading = LOGGING)]
     pub(in crate::cli) debug: bool,
 
-    /// Log less: only warnings and errors
+    /// Log only warnings and errors
     #[arg(short, long, help_heading = LOGGING)]
     pub(in crate::cli) quiet: bool,
 
-    /// How a record is written; full if nothing is said
+    /// Format of log records; default: full
     #[arg(long, value_name = "FORMAT", ignore_case = true, help_heading = LOGGING)]
     pub(in crate::cli) log_format: Option<LogFormat>,
 
-    /// The key of the object's identity in JSON; object if nothing is said
+    /// Key of the object reference in JSON records; default: object
     #[arg(long, value_name = "KEY", help_heading = LOGGING)]
     pub(in crate::cli) log_refkey: Option<String>,
 
-    /// Begin messages with [namespace/name] of their object; the default, except for json
+    /// Start messages with [namespace/name] of their object (default, except for json)
     #[arg(long, overrides_with = "no_log_prefix", help_heading = LOGGING)]
     pub(in crate::cli) log_prefix: bool,
 
-    /// Leave the object out of messages
+    /// Omit the object from messages
     #[arg(long, overrides_with = "log_prefix", help_heading = LOGGING)]
     pub(in crate::cli) no_log_prefix: bool,
 }

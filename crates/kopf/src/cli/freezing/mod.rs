@@ -1,8 +1,7 @@
-//! `freeze` and `resume`: the operators of a cluster are paused and let go on, by a record of
-//! somebody who is no operator.
+//! `freeze` and `resume`: pause and resume the operators of a cluster by a record in a peering
+//! object.
 //!
-//! The commands are the same in the command line of every operator and in that of `kopf`, which takes
-//! them from here.
+//! Command lines of operators and the command `kopf` share these commands.
 
 mod args;
 
@@ -26,27 +25,27 @@ use super::logging;
 use super::options::{logging_options, overridden, scope_of};
 use super::usage::Usage;
 
-/// The priority of those who freeze.
+/// The default priority of `freeze`.
 const PRIORITY: i64 = 100;
 
 /// The priority of developers.
 pub(super) const DEV: i64 = 666;
 
-/// What is to be done, known to make sense.
+/// A command with checked options.
 #[derive(Debug)]
 pub struct Order {
-    /// `None`: the whole cluster, because nothing is said.
+    /// `None` if not set, which means the whole cluster.
     scope: Option<Scope>,
     identity: Option<String>,
     settings: Settings,
     is_freezing: bool,
     logging: logging::Options,
-    /// What is said in vain, because something else is said, too.
+    /// Warnings about options that others override.
     remarks: Vec<String>,
 }
 
 impl FreezeArgs {
-    /// Joins the command line and the environment.
+    /// Merges the command line and the environment.
     pub fn order(&self, read: &dyn Fn(&str) -> Option<OsString>) -> Result<Order, Usage> {
         let environment = Environment::new(read);
         let mut order = order(
@@ -84,7 +83,7 @@ impl FreezeArgs {
 }
 
 impl ResumeArgs {
-    /// Joins the command line and the environment.
+    /// Merges the command line and the environment.
     pub fn order(&self, read: &dyn Fn(&str) -> Option<OsString>) -> Result<Order, Usage> {
         order(
             "KOPF_RESUME",
@@ -115,7 +114,7 @@ fn order(
     let identity = named(place.id, "ID")?;
     let mut remarks = Vec::new();
     if place.id == Some("") && identity.is_none() {
-        remarks.push("--id is empty: the name is chosen as if nothing was said.".to_owned());
+        remarks.push("--id is empty: the default identity is used.".to_owned());
     }
     Ok(Order {
         scope: scope_of(prefix, place.all_namespaces, place.namespaces, environment)?,
@@ -128,7 +127,7 @@ fn order(
 }
 
 impl Order {
-    /// Does it. The exit code is 1 if it fails.
+    /// Executes the command. The exit code is 1 if it fails.
     pub fn run(self) -> ExitCode {
         let _exporting = logging::install(self.logging.clone(), Vec::new());
         match self.try_run() {
@@ -145,19 +144,19 @@ impl Order {
             .enable_all()
             .build()
             .map_err(|error| Failure::new("The runtime cannot be started", &error))?;
-        runtime.block_on(self.give())
+        runtime.block_on(self.execute())
     }
 
-    async fn give(self) -> Result<(), Failure> {
+    async fn execute(self) -> Result<(), Failure> {
         for remark in &self.remarks {
             warn!("{remark}");
         }
         let scope = self.scope.unwrap_or(Scope::Cluster);
         self.settings
             .validate()
-            .map_err(|error| Failure::new("The operators cannot be reached", &error))?;
+            .map_err(|error| Failure::new("The settings are invalid", &error))?;
         let client = connection::infer().await.map_err(|error| {
-            Failure::new("There is no cluster to work with", &error)
+            Failure::new("Cannot connect to a cluster", &error)
                 .advise("set KUBECONFIG, or run it in a pod with a service account")
         })?;
         let identity = self.identity.unwrap_or_else(peering::command_identity);
@@ -184,8 +183,8 @@ fn report_freezing(outcome: &CommandOutcome, peering: &Peering, identity: &str) 
     if !outcome.others.is_empty() {
         let priority = peering.priority;
         warn!(
-            "These operators go on, since their priority is higher than {priority}: {}. Freeze \
-             them by a higher --priority, or by --dev.",
+            "These operators keep running, because their priority is higher than {priority}: {}. \
+             Freeze them with a higher --priority or with --dev.",
             listed(&outcome.others)
         );
     }
@@ -195,8 +194,8 @@ fn report_resuming(outcome: &CommandOutcome, identity: &str) {
     if !outcome.changed.is_empty() {
         let places = outcome.changed.join(", ");
         info!(
-            "Operators are resumed in the peering {places} by {identity}, unless somebody else \
-             pauses them."
+            "Operators are resumed in the peering {places} by {identity}, unless other records \
+             pause them."
         );
     }
     if !outcome.unchanged.is_empty() {
@@ -204,7 +203,7 @@ fn report_resuming(outcome: &CommandOutcome, identity: &str) {
         warn!("Nothing is resumed in the peering {places}: nothing is frozen by {identity} there.");
         if !outcome.others.is_empty() {
             warn!(
-                "Others are there: {}. Who has frozen operators is named by --id.",
+                "Records of other identities: {}. Select one by --id.",
                 listed(&outcome.others)
             );
         }
@@ -222,11 +221,11 @@ fn explain(is_freezing: bool, error: &CommandError) -> Failure {
     );
     match error {
         CommandError::NoKind { .. } => failure.advise(
-            "create the kinds of peering objects: the command `peering` prints them for kubectl",
+            "create the CRDs of peering objects: the command `peering` prints them for kubectl",
         ),
         CommandError::NotFound { .. } => failure.advise(
-            "create the object, or name another one by --peering; -A is for objects of the whole \
-             cluster, -n for those of namespaces",
+            "create the object, or select another one by --peering; -A is for cluster-scoped \
+             objects, -n for those in namespaces",
         ),
         _ => failure,
     }
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_said_by_options() {
+    fn all_options_can_be_arguments() {
         let order = order(
             &[
                 "freeze", "-n", "a", "-n", "b", "-i", "me", "-P", "peers", "-p", "-5", "-t", "60",
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_said_by_variables() {
+    fn all_options_can_be_variables() {
         let variables = [
             ("KOPF_FREEZE_CLUSTERWIDE", "true"),
             ("KOPF_FREEZE_ID", "me"),
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_in_vain_is_remarked() {
+    fn overridden_options_are_reported() {
         let freeze = ["freeze", "-P", "x", "-t", "5"];
         let remarks = |more: &[&str]| {
             let arguments: Vec<_> = freeze.iter().chain(more).copied().collect();
@@ -308,14 +307,14 @@ mod tests {
         assert_eq!(
             remarks(&["-i", "", "--dev", "-p", "7"]),
             [
-                "--id is empty: the name is chosen as if nothing was said.",
-                "The priority 7 is not used: --dev goes before --priority, and means 666.",
+                "--id is empty: the default identity is used.",
+                "The priority 7 is ignored: --dev overrides --priority with 666.",
             ]
         );
     }
 
     #[test]
-    fn every_command_names_its_own_variables() {
+    fn help_names_the_variables_of_the_command() {
         use clap::CommandFactory as _;
         for (name, prefix) in [("freeze", "KOPF_FREEZE_"), ("resume", "KOPF_RESUME_")] {
             let mut all = Command::command();
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_said() {
+    fn missing_and_invalid_options_are_errors() {
         for (arguments, expected) in [
             (
                 &["freeze", "-t", "5"][..],

@@ -1,4 +1,4 @@
-//! Levels by loggers, as the variable `RUST_LOG` sets them.
+//! Log levels by logger, as set by the variable `RUST_LOG`.
 
 use std::str::FromStr;
 
@@ -7,19 +7,19 @@ use tracing::level_filters::LevelFilter;
 
 use super::names::logger_name;
 
-/// Directives such as `info,my_operator=debug,hyper=off`: a level for everything, and levels for loggers
-/// and those below them. A logger without a level is enabled at all levels.
+/// Directives such as `info,my_operator=debug,hyper=off`: a default level, and levels of loggers
+/// and their children. A logger without a level is enabled at all levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Directives {
     /// The level of loggers without a directive.
     pub(super) default: Option<LevelFilter>,
-    /// The longest names first: they are more specific.
+    /// The longest names first, because they are more specific.
     named: Vec<(String, LevelFilter)>,
 }
 
 impl Directives {
-    /// Returns the level for a record; `None` if no directive names its logger. Loggers of the framework
-    /// can be named as they are logged (`kopf::watching`), and by their modules.
+    /// Returns the level for a record; `None` if no directive names its logger. Loggers of the
+    /// framework can be named as in the log (`kopf::watching`) and by their modules.
     pub(super) fn level(&self, metadata: &Metadata<'_>) -> Option<LevelFilter> {
         if self.named.is_empty() {
             return None;
@@ -53,7 +53,7 @@ impl FromStr for Directives {
                 Some((name, level)) => {
                     let (name, level) = (name.trim(), level.trim());
                     let parsed = LevelFilter::from_str(level);
-                    let parsed = parsed.map_err(|_| format!("{level:?} is not a level"))?;
+                    let parsed = parsed.map_err(|_| format!("invalid level {level:?}"))?;
                     directives.named.push((name.to_owned(), parsed));
                 }
                 None => match LevelFilter::from_str(part) {
@@ -62,7 +62,7 @@ impl FromStr for Directives {
                 },
             }
         }
-        // Of equal names, the last one counts.
+        // Of equal names, the last one has precedence.
         directives.named.reverse();
         directives
             .named

@@ -1,6 +1,6 @@
-//! The export of traces by a process.
+//! The export of traces.
 
-/// The exporter of traces, if it is configured. Dropping it sends what is left.
+/// The exporter of traces, if configured. Dropping it sends the remaining spans.
 #[must_use = "the export ends when this is dropped"]
 #[derive(Debug)]
 pub(in crate::cli) struct Exporting {
@@ -16,14 +16,14 @@ impl Exporting {
 
     #[expect(
         clippy::unused_self,
-        reason = "there is nothing to report without the feature"
+        reason = "nothing to report without the feature"
     )]
     pub(super) fn report(&self) {}
 }
 
 #[cfg(feature = "otel")]
 impl Exporting {
-    /// Creates the exporter that the environment configures.
+    /// Creates the exporter configured by the environment.
     pub(super) fn by_env() -> Self {
         let telemetry = crate::otel::Telemetry::from_env();
         Self {
@@ -40,7 +40,7 @@ impl Exporting {
         telemetry.map(crate::otel::Telemetry::layer)
     }
 
-    /// Logs that the configuration is invalid. Called when there is a log.
+    /// Logs an invalid configuration. Called after the log is installed.
     pub(super) fn report(&self) {
         if let Err(error) = &self.telemetry {
             tracing::warn!("Traces are not exported: {error}");

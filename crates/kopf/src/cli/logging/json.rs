@@ -1,4 +1,4 @@
-//! Records for machines: the format `json`, a line per record, as the original writes it.
+//! The log format `json`: a line per record, as in the original.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::format::Writer;
 
 use super::record::{Object, Record};
 
-/// Writes the record without the end of the line.
+/// Writes the record without a newline.
 pub(super) fn line(
     writer: &mut Writer<'_>,
     record: Record,
@@ -54,7 +54,7 @@ impl Serialize for Line<'_> {
         map.serialize_entry("message", message)?;
         for (name, value) in extras {
             if is_reserved(name, self.refkey) {
-                // Two values for one key are none for most readers.
+                // Many parsers reject or drop duplicate keys.
                 map.serialize_entry(&format!("{name}_"), value)?;
             } else {
                 map.serialize_entry(name, value)?;
@@ -94,7 +94,7 @@ impl Serialize for Object {
     }
 }
 
-/// The original's looks: spaces after commas and colons, nothing but ASCII.
+/// The formatting of the original: spaces after commas and colons, ASCII only.
 struct Spaced;
 
 impl Formatter for Spaced {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_python_writes_them() {
+    fn values_are_formatted_as_in_python() {
         let value = json!({"a": [1, "ü😀\n"], "b": {}});
         let mut bytes = Vec::new();
         let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Spaced);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_the_object_is_reserved_whatever_it_is() {
+    fn the_configured_key_of_the_object_is_reserved() {
         assert!(is_reserved("timestamp", "object"));
         assert!(is_reserved("k8s", "k8s"));
         assert!(!is_reserved("object", "k8s"));

@@ -20,7 +20,8 @@ pub(in crate::cli) enum Verbosity {
     Debug,
 }
 
-/// Libraries of the framework, sorted. Their infos and debug messages are noise in the log of an operator.
+/// Libraries of the framework, sorted. Their INFO and DEBUG messages are noise in the log of an
+/// operator.
 const LIBRARIES: &[&str] = &[
     "h2",
     "hyper",
@@ -42,10 +43,10 @@ const LIBRARIES: &[&str] = &[
     "want",
 ];
 
-/// Returns the filter. It depends only on metadata, so that it is called once per call site.
+/// Returns the filter. It depends only on metadata, so that its result is cached per call site.
 ///
-/// Directives go before the verbosity. Traces of libraries are written only if a directive names the
-/// library: some of them contain headers with credentials.
+/// Directives override the verbosity. TRACE records of libraries are written only if a directive
+/// names the library: some of them contain headers with credentials.
 pub(super) fn filter(
     verbosity: Verbosity,
     directives: Directives,
@@ -86,12 +87,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_can_be_searched() {
+    fn libraries_are_sorted() {
         assert!(LIBRARIES.is_sorted());
     }
 
     #[test]
-    fn libraries_are_known_by_whole_names() {
+    fn libraries_are_matched_by_whole_names() {
         assert!(is_library("hyper"));
         assert!(is_library("hyper::client::conn"));
         assert!(!is_library("hyperspace"));

@@ -36,17 +36,17 @@ use super::program::BoxedLayer;
 #[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) verbosity: Verbosity,
-    /// Levels by loggers.
+    /// Levels by logger.
     pub(super) directives: Directives,
     pub(super) format: LogFormat,
     /// The key of the object in JSON.
     pub(super) refkey: String,
-    /// Whether messages begin with their object.
+    /// Messages start with their object.
     pub(super) prefix: bool,
 }
 
-/// Sends the log of this process to stderr from now on, unless the program has installed its own
-/// subscriber already. Exports traces until the returned value is dropped, if they are configured.
+/// Installs the log to stderr, unless the program has already installed a subscriber. If traces are
+/// configured, they are exported until the returned value is dropped.
 pub(super) fn install(options: Options, layers: Vec<BoxedLayer>) -> Exporting {
     let exporting = Exporting::by_env();
     let format = Format {
@@ -54,7 +54,7 @@ pub(super) fn install(options: Options, layers: Vec<BoxedLayer>) -> Exporting {
         heading: Heading::new(TimeZone::system()),
         now: Timestamp::now,
     };
-    // The only way to fail is that there is another one.
+    // The only possible error is an existing subscriber.
     let subscriber = subscriber(format, std::io::stderr, layers);
     #[cfg(feature = "otel")]
     let subscriber = subscriber.with(exporting.layer());
@@ -65,7 +65,7 @@ pub(super) fn install(options: Options, layers: Vec<BoxedLayer>) -> Exporting {
     exporting
 }
 
-/// Panics are caught and handled; where they come from is for the log, in the form of the log.
+/// Logs the location of a panic in the format of the log. The panic itself is caught elsewhere.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
@@ -103,16 +103,16 @@ where
     let layer = tracing_subscriber::fmt::layer()
         .event_format(format)
         .with_writer(writer)
-        // They would be reported to stderr, with a panic if that is closed.
+        // Internal errors would be reported to stderr, which panics if it is closed.
         .log_internal_errors(false);
-    // An empty list would disable everything.
+    // An empty list would disable all layers.
     let layers = (!layers.is_empty()).then_some(layers);
     Registry::default()
         .with(layers)
         .with(layer.with_filter(filter))
 }
 
-/// Turns events into lines.
+/// Formats events as lines.
 struct Format {
     options: Options,
     heading: Heading,
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// What is written, one piece per write.
+    /// The output, one item per write.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<String>>>);
 
@@ -225,7 +225,7 @@ mod tests {
         lines.clone()
     }
 
-    /// As the engine logs about an object.
+    /// Logs about an object like the engine.
     fn about_an_object(namespace: Option<&str>, details: Option<&str>) {
         tracing::event!(
             target: "kopf.objects",
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_can_be_left_out() {
+    fn prefixes_can_be_omitted() {
         let lines = log(LogFormat::Full, Verbosity::Verbose, false, || {
             about_an_object(Some("ns"), None);
         });
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_are_the_originals() {
+    fn json_lines_equal_the_originals() {
         let lines = log(LogFormat::Json, Verbosity::Verbose, false, || {
             about_an_object(Some("ns"), None);
             about_an_object(None, Some("not yet"));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn json_can_have_prefixes_too() {
+    fn json_messages_can_have_prefixes() {
         let lines = log(LogFormat::Json, Verbosity::Verbose, true, || {
             about_an_object(Some("ns"), None);
         });
@@ -317,7 +317,7 @@ mod tests {
         );
     }
 
-    /// A layer of a program, which stores the targets of records.
+    /// A layer of a program that stores the targets of records.
     struct Targets(Arc<Mutex<Vec<String>>>);
 
     impl<S: Subscriber> tracing_subscriber::Layer<S> for Targets {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_of_programs_have_filters_of_their_own() {
+    fn layers_of_programs_have_their_own_filters() {
         let all = Arc::new(Mutex::new(Vec::new()));
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let filtered = Targets(Arc::clone(&warnings));
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_go_before_the_verbosity() {
+    fn directives_override_the_verbosity() {
         let record = || {
             tracing::trace!(target: "my_operator::pods", "traced");
             tracing::debug!(target: "my_operator", "debugged");

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// Returns the name of the logger of a target.
 ///
-/// Targets inside of the framework are paths of modules, which change with its code. Their names
-/// consist of `kopf` and one word, such as `kopf::watching`. All other targets are kept.
+/// Targets in the framework are module paths, which change with its code. They become `kopf` and
+/// one word, such as `kopf::watching`. Other targets are unchanged.
 pub(super) fn logger_name(target: &str) -> Cow<'_, str> {
     let mut parts = target.splitn(3, "::");
     let (krate, module) = (parts.next().unwrap_or_default(), parts.next());

@@ -1,4 +1,4 @@
-//! One record of the log, made of an event of `tracing`.
+//! A log record from a `tracing` event.
 
 use std::error::Error;
 use std::fmt::{self, Write as _};
@@ -12,10 +12,10 @@ use tracing::{Event, Level};
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) level: Level,
-    /// The logger's name.
+    /// The name of the logger.
     pub(super) target: &'static str,
     pub(super) message: String,
-    /// The error behind it, with its causes; can have several lines.
+    /// The error with its causes; can have several lines.
     pub(super) exc_info: Option<String>,
     pub(super) object: Object,
     /// All other fields, in their order.
@@ -23,7 +23,7 @@ pub(super) struct Record {
     details: Details,
 }
 
-/// The fields of the object that a format writes. The others are not copied.
+/// The fields of the object that a format writes. Others are not copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Details {
     /// The namespace and the name.
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_named_as_in_the_original() {
+    fn object_prefixes_equal_the_originals() {
         let mut object = Object::default();
         assert_eq!(object.to_string(), "");
         assert!(!object.is_known());

@@ -17,13 +17,12 @@ const NAME_WIDTH: usize = 20;
 /// Writes headings such as `[2026-11-15 00:38:15,408] kopf::objects        [DEBUG   ] `.
 pub(super) struct Heading {
     timezone: TimeZone,
-    /// The last written second, as converting to local time and formatting costs as much as the rest
-    /// of a line.
+    /// The last formatted second. Formatting local time costs as much as the rest of a line.
     last: Mutex<(i64, String)>,
 }
 
 impl Heading {
-    /// Returns headings with the time of this time zone.
+    /// Creates headings with times in this time zone.
     pub(super) fn new(timezone: TimeZone) -> Self {
         Self {
             timezone,
@@ -45,7 +44,7 @@ impl Heading {
         };
         let name = logger_name(record.target);
         self.write_second(writer, now)?;
-        // Before 1970, milliseconds are negative.
+        // Milliseconds are negative before 1970.
         let milliseconds = now.as_millisecond().rem_euclid(1000);
         write!(writer, ",{milliseconds:03}] ")?;
         writer.write_str(&name)?;
@@ -82,10 +81,10 @@ impl Heading {
 
 /// Writes the message with its object, its fields and its error.
 ///
-/// The message is one line, and the lines of the error are indented: texts of objects and servers must
-/// not look like other records.
+/// The message is one line, and the lines of the error are indented, so that content of objects and
+/// servers cannot look like other records.
 pub(super) fn message(writer: &mut impl Write, record: &Record, prefix: bool) -> fmt::Result {
-    let mut writer = Harmless {
+    let mut writer = Escaping {
         writer,
         newline: "\\n",
     };
@@ -114,15 +113,14 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '='))
 }
 
-/// Escapes control characters: messages contain texts of objects and servers, which must not control
-/// the terminal.
-struct Harmless<'a, W> {
+/// Escapes control characters, so that content of objects and servers cannot control the terminal.
+struct Escaping<'a, W> {
     writer: &'a mut W,
     /// Replaces newlines.
     newline: &'static str,
 }
 
-impl<W: Write> Write for Harmless<'_, W> {
+impl<W: Write> Write for Escaping<'_, W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t');
         if text.bytes().all(is_plain) {
@@ -149,19 +147,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminals_are_safe() {
+    fn control_characters_are_escaped() {
         let mut text = String::new();
-        let mut harmless = Harmless {
+        let mut escaping = Escaping {
             writer: &mut text,
             newline: "|",
         };
-        let writing = harmless.write_str("a\tb\nc\r\u{1b}[1m\u{9b}ü\u{7f}");
+        let writing = escaping.write_str("a\tb\nc\r\u{1b}[1m\u{9b}ü\u{7f}");
         writing.unwrap();
         assert_eq!(text, "a\tb|c\\x0d\\x1b[1m\\x9bü\\x7f");
     }
 
     #[test]
-    fn headings_follow_the_time() {
+    fn headings_contain_the_current_time() {
         let heading = Heading::new(TimeZone::UTC);
         let mut text = String::new();
         for (millisecond, expected) in [

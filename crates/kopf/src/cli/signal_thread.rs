@@ -1,7 +1,7 @@
 //! The thread for signals and for the time limits of the shutdown.
 //!
-//! It has a runtime of its own: an async handler that blocks the thread of the operator must not delay
-//! signals.
+//! It has its own runtime, so that an async handler that blocks the operator's thread does not
+//! delay signals.
 
 use std::io;
 use std::thread;
@@ -11,18 +11,18 @@ use kopf_engine::inspect::Inspect;
 use kopf_engine::signals;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Time for the main thread to exit by itself after the end is forced.
-const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// Time for the main thread to exit after a forced exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The signal thread. It ends when this is dropped.
-pub(super) struct Watchman {
+/// The signal thread. Dropping it stops the thread.
+pub(super) struct SignalThread {
     forced: CancellationToken,
     _watching: DropGuard,
 }
 
-impl Watchman {
-    /// Starts the thread. It stops the operator on the first signal. If the process must end at once and
-    /// the main thread does not end it, the thread exits with code 1.
+impl SignalThread {
+    /// Starts the thread. It stops the operator on the first signal. After a forced exit, it exits
+    /// the process with code 1 if the main thread does not exit in time.
     pub(super) fn start(stop: CancellationToken, inspect: Inspect) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -32,7 +32,7 @@ impl Watchman {
             signals::stop_on_signals(stop, inspect)?
         };
         let (forced, watching) = (CancellationToken::new(), CancellationToken::new());
-        let watchman = Self {
+        let started = Self {
             forced: forced.clone(),
             _watching: watching.clone().drop_guard(),
         };
@@ -46,14 +46,14 @@ impl Watchman {
                     forced.cancel();
                     tokio::select! {
                         () = watching.cancelled() => {}
-                        () = tokio::time::sleep(LAST_MOMENT) => std::process::exit(1),
+                        () = tokio::time::sleep(EXIT_TIMEOUT) => std::process::exit(1),
                     }
                 });
             })?;
-        Ok(watchman)
+        Ok(started)
     }
 
-    /// Waits until the process must end at once.
+    /// Waits until an exit is forced. Cancel-safe.
     pub(super) async fn forced(&self) {
         self.forced.cancelled().await;
     }

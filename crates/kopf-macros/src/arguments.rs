@@ -1,4 +1,4 @@
-//! What is written in the parentheses of an attribute: positional arguments and named options.
+//! The arguments of an attribute: positional ones and named options.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -6,7 +6,7 @@ use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::{Expr, Ident, LitStr, Token, Type, braced, token};
 
-/// All arguments, in the order they are written.
+/// All arguments, in their order.
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) positional: Vec<Positional>,
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 /// An argument without a name: a part of the selector.
 pub(crate) enum Positional {
     Text(LitStr),
-    /// A path in the style of types: `EphemeralVolumeClaim`.
+    /// A path that looks like a type: `EphemeralVolumeClaim`.
     Type(Box<Type>),
     /// The marker `EVERYTHING`, a predicate, a constant, a closure.
     Value(Box<Expr>),
@@ -67,7 +67,7 @@ impl ToTokens for OptionValue {
     }
 }
 
-/// A map with keys of text.
+/// A map with string keys.
 pub(crate) struct MapLiteral {
     brace: token::Brace,
     pub(crate) entries: Vec<(LitStr, Expr)>,
@@ -84,7 +84,7 @@ impl Parse for Arguments {
                 if !arguments.named.is_empty() {
                     return Err(syn::Error::new_spanned(
                         &positional,
-                        "the resource comes first, before the options with names",
+                        "the resource must come before named options",
                     ));
                 }
                 arguments.positional.push(positional);
@@ -102,7 +102,7 @@ impl Parse for Positional {
         if input.peek(LitStr) {
             return Ok(Self::Text(input.parse()?));
         }
-        // Types with parameters, `Kind<Spec>`, look like comparisons to the parser of expressions.
+        // The parser of expressions takes generic types, `Kind<Spec>`, for comparisons.
         let ahead = input.fork();
         if let Ok(path @ Type::Path(_)) = ahead.parse::<Type>()
             && (ahead.is_empty() || ahead.peek(Token![,]))
@@ -114,7 +114,7 @@ impl Parse for Positional {
     }
 }
 
-/// Types are told from functions and constants by how they are written, `LikeThis`.
+/// Returns `true` for paths in the naming style of types, `LikeThis`.
 fn names_a_type(path: &Type) -> bool {
     let Type::Path(path) = path else {
         return false;
@@ -155,7 +155,7 @@ impl Parse for MapLiteral {
             let key: LitStr = content.parse().map_err(|error| {
                 syn::Error::new(
                     error.span(),
-                    "a key is text in quotes, as in {\"some-label\": PRESENT}",
+                    "a key must be a string literal, as in {\"some-label\": PRESENT}",
                 )
             })?;
             content.parse::<Token![:]>()?;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn positional_arguments_are_told_apart() {
+    fn positional_arguments_are_classified() {
         let arguments =
             parse(r#""kopf.dev", Some::Thing, Kind<Spec>, EVERYTHING, is_mine"#).unwrap();
         let kinds: Vec<&str> = arguments
@@ -205,18 +205,18 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_explained() {
+    fn parse_errors_have_messages() {
         let message = |text: &str| parse(text).err().map(|error| error.to_string());
         assert_eq!(
             message("retries = 3, \"x\"").as_deref(),
-            Some("the resource comes first, before the options with names")
+            Some("the resource must come before named options")
         );
         assert_eq!(
             message("\"x\", retries =").as_deref(),
             Some("the option `retries` has no value")
         );
         assert!(
-            message("\"x\", labels = {a: PRESENT}").is_some_and(|text| text.contains("quotes"))
+            message("\"x\", labels = {a: PRESENT}").is_some_and(|text| text.contains("string literal"))
         );
         assert!(message("\"x\" retries = 3").is_some());
     }

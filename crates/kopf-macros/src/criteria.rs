@@ -1,5 +1,5 @@
-//! The options with names, except those that select resources: checked and turned into calls of
-//! the methods of the same names.
+//! Named options, except those that select resources. They are checked and expanded to calls of the
+//! methods of the same names.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::arguments::{MapLiteral, Named, OptionValue};
 use crate::literals;
 use crate::options::{Macro, SELECTING};
 
-/// The calls that follow the declaration: `.retries(3).label("a", PRESENT)`.
+/// Returns the calls that follow the declaration: `.retries(3).label("a", PRESENT)`.
 pub(crate) fn expand(on: Macro, named: &[Named]) -> syn::Result<TokenStream> {
     check_names(on, named)?;
     check_together(on, named)?;
@@ -50,7 +50,7 @@ fn check_names(on: Macro, named: &[Named]) -> syn::Result<()> {
     Ok(())
 }
 
-/// What contradicts each other, or makes no sense alone.
+/// Rejects options that contradict or require each other.
 fn check_together(on: Macro, named: &[Named]) -> syn::Result<()> {
     let find = |name: &str| named.iter().find(|option| option.name() == name);
     let complain =
@@ -58,14 +58,13 @@ fn check_together(on: Macro, named: &[Named]) -> syn::Result<()> {
     if let (Some(value), Some(_)) = (find("value"), find("old").or_else(|| find("new"))) {
         return complain(
             value,
-            "`value` cannot be combined with `old` or `new`: it matches either of both sides"
-                .to_owned(),
+            "`value` cannot be combined with `old` or `new`: it matches either of them".to_owned(),
         );
     }
     if let (Some(sharp), None) = (find("sharp"), find("interval")) {
         return complain(
             sharp,
-            "`sharp` needs `interval`: between the beginnings of which calls?".to_owned(),
+            "`sharp` requires `interval`".to_owned(),
         );
     }
     if find("field").is_none() {
@@ -73,14 +72,14 @@ fn check_together(on: Macro, named: &[Named]) -> syn::Result<()> {
             if let Some(option) = find(name) {
                 return complain(
                     option,
-                    format!("`{name}` needs `field`: a value of which field?"),
+                    format!("`{name}` requires `field`"),
                 );
             }
         }
         if on == Macro::Field {
             return Err(syn::Error::new(
                 proc_macro2::Span::call_site(),
-                "`on::field` needs `field`: a change of which field? As in field = \"spec.field\"",
+                "`on::field` requires `field`, as in field = \"spec.field\"",
             ));
         }
     }
@@ -152,7 +151,7 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
     Ok(quote_spanned!(literals::expanded(value.span())=> .#method(#tokens)))
 }
 
-/// One call for every entry: `.label(key, criterion)`.
+/// Returns one call per entry: `.label(key, criterion)`.
 fn map_calls(name: &str, place: &Ident, map: &MapLiteral) -> syn::Result<TokenStream> {
     let singular = if name == "labels" {
         "label"
@@ -178,13 +177,13 @@ fn map_calls(name: &str, place: &Ident, map: &MapLiteral) -> syn::Result<TokenSt
     Ok(calls)
 }
 
-/// The original refuses `None` too: it could mean either of "any" and "absent".
+/// Rejects `None`, like the original, because it could mean "any" or "absent".
 fn refuse_none(option: &str, value: &Expr) -> syn::Result<()> {
     if literals::bare_name(value).as_deref() == Some("None") {
         return Err(syn::Error::new_spanned(
             value,
             format!(
-                "`{option}` must be a value, PRESENT, ABSENT or a function; for \"any\", leave it out"
+                "`{option}` must be a value, PRESENT, ABSENT or a function; omit it for any value"
             ),
         ));
     }

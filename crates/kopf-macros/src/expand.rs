@@ -1,4 +1,4 @@
-//! Puts the parts together: the function as it was written, and a registration beside it.
+//! Expansion of attributes: the unchanged function, followed by its registration.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -8,8 +8,8 @@ use crate::arguments::Arguments;
 use crate::options::Macro;
 use crate::{criteria, function, index, selector};
 
-/// The whole macro. With a mistake, the function alone is kept, so that nothing else is reported
-/// than the mistake.
+/// Expands an attribute. After an error, only the function is kept, so that the compiler reports no
+/// further errors.
 pub(crate) fn expand(on: Macro, arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
         let message = format!("`#[kopf::{on}(…)]` is for functions: `async fn` or `fn`");
@@ -17,7 +17,7 @@ pub(crate) fn expand(on: Macro, arguments: TokenStream, item: &TokenStream) -> T
         return quote!(#error #item);
     };
     match registration(on, arguments, &function) {
-        // Arguments come by value, results and `async` are what the author likes: no lint knows that.
+        // Arguments are passed by value, and the results and `async` are the author's choice.
         Ok(registration) => quote! {
             #[allow(
                 clippy::needless_pass_by_value,
@@ -44,7 +44,7 @@ fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Re
     } else {
         selector::expand(on, &arguments).map(|selector| quote!(#selector,))
     };
-    // Both have their say: one compilation shows all mistakes.
+    // Reports the errors of both in one compilation.
     let (calls, selector) = match (calls, selector) {
         (Ok(calls), Ok(selector)) => (calls, selector),
         (Err(mut error), Err(other)) => {

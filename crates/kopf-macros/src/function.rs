@@ -1,4 +1,4 @@
-//! The function under the attribute: what it must be, and how it is called with its arguments.
+//! The function under the attribute: its checks, and its call with extracted arguments.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -9,7 +9,7 @@ use syn::{FnArg, ItemFn, Pat, ReturnType, Safety, Type};
 use crate::literals::expanded;
 use crate::options::Macro;
 
-/// Refuses functions that nobody could call.
+/// Rejects functions that cannot be handlers.
 pub(crate) fn check(function: &ItemFn) -> syn::Result<()> {
     let signature = &function.sig;
     let complain =
@@ -17,30 +17,30 @@ pub(crate) fn check(function: &ItemFn) -> syn::Result<()> {
     if let Some(FnArg::Receiver(receiver)) = signature.inputs.first() {
         return complain(
             receiver,
-            "a handler is a function of its own, without `self`: shared things come as `State<T>`",
+            "a handler cannot be a method: use `State<T>` for shared values",
         );
     }
     if !signature.generics.params.is_empty() {
         return complain(
             &signature.generics,
-            "a handler cannot be generic: the types of its arguments say what it gets",
+            "a handler cannot be generic: the types of its arguments determine their values",
         );
     }
     if matches!(signature.safety, Safety::Unsafe(_)) {
         return complain(&signature.ident, "a handler cannot be unsafe");
     }
     if let Some(variadic) = &signature.variadic {
-        return complain(variadic, "a handler has a fixed number of arguments");
+        return complain(variadic, "a handler cannot be variadic");
     }
     Ok(())
 }
 
-/// The id of the handler, if no other is given.
+/// Returns the default id of the handler.
 pub(crate) fn name(function: &ItemFn) -> String {
     function.sig.ident.unraw().to_string()
 }
 
-/// An argument: how it is called, and what it is.
+/// An argument: its name for messages, its variable and its type.
 struct Argument<'a> {
     name: String,
     variable: Ident,
@@ -65,7 +65,7 @@ fn arguments(function: &ItemFn) -> Vec<Argument<'_>> {
     arguments
 }
 
-/// The variable that an argument ends up in, if it is one: `spec` and `Spec(spec)` are.
+/// Returns the variable that an argument is bound to, as in `spec` and `Spec(spec)`.
 fn own_name(pattern: &Pat) -> Option<String> {
     match pattern {
         Pat::Ident(pattern) => Some(pattern.ident.unraw().to_string()),
@@ -76,8 +76,8 @@ fn own_name(pattern: &Pat) -> Option<String> {
     }
 }
 
-/// The expression that makes what the engine can call. Every argument is extracted on its own, so
-/// that an argument that cannot be extracted is pointed at by the compiler.
+/// Returns the expression of the function for the engine. Every argument is extracted by its own
+/// statement, so that compiler errors point at it.
 pub(crate) fn expand(on: Macro, function: &ItemFn) -> TokenStream {
     let convert = format_ident!("{}", on.convert());
     let ident = &function.sig.ident;
@@ -109,7 +109,7 @@ pub(crate) fn expand(on: Macro, function: &ItemFn) -> TokenStream {
         let outcome = quote_spanned!(expanded(returned)=>
             ::kopf::__private::#convert(#ident(#(#variables),*).await)
         );
-        // A future that cannot be sent to another thread is reported where the function is named.
+        // A future that is not `Send` is reported at the name of the function.
         quote_spanned!(expanded(ident.span())=>
             ::kopf::__private::asynchronous(|#call| ::std::boxed::Box::pin(async move {
                 #(#extractions)*

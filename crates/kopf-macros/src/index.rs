@@ -1,5 +1,5 @@
-//! Index functions: what they return goes to an index, and their name becomes a type, so that
-//! handlers can ask for it.
+//! Index functions: their results are stored in an index, and their name becomes a type for
+//! arguments of handlers.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -10,16 +10,16 @@ use crate::arguments::{Arguments, OptionValue};
 use crate::function;
 use crate::literals::expanded;
 
-/// The function together with the types of what it keeps.
+/// Returns the function with the types of its index.
 pub(crate) fn with_index(function: &ItemFn, run: &TokenStream) -> TokenStream {
     let ident = &function.sig.ident;
     quote!(::kopf::__private::with_index::<#ident>(#run))
 }
 
-/// The type of the same name: functions and types do not get into each other's way, if the type
-/// has braces.
+/// Returns the type with the name of the function. The names do not conflict if the type has
+/// braces.
 pub(crate) fn named(function: &ItemFn, arguments: &Arguments) -> TokenStream {
-    // Of several attributes on a function, the last one makes the type.
+    // Of several attributes on a function, the last one declares the type.
     if function.attrs.iter().any(is_index) {
         return TokenStream::new();
     }
@@ -34,7 +34,7 @@ pub(crate) fn named(function: &ItemFn, arguments: &Arguments) -> TokenStream {
         <#returned as ::kopf::indexing::IntoEntries>
     );
     quote! {
-        #[doc = "The index that is kept by the function of this name."]
+        #[doc = "The index maintained by the function of this name."]
         #[allow(non_camel_case_types, dead_code)]
         #[derive(::std::fmt::Debug, ::std::clone::Clone, ::std::marker::Copy)]
         #visibility struct #ident {}

@@ -1,8 +1,7 @@
 //! Attribute macros of the `kopf` crate. Use them from there: `#[kopf::on::create("things")]`.
 //!
-//! They are thin: the options are read and checked as far as their text alone allows, and turned
-//! into calls of ordinary functions of `kopf`, which know what the options mean. The function under
-//! the attribute stays as it is written.
+//! The macros check the syntax of the options and expand to calls of ordinary functions of `kopf`,
+//! which interpret the options. The function under the attribute is unchanged.
 
 use proc_macro::TokenStream;
 
@@ -34,7 +33,7 @@ pub fn update(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Update, arguments.into(), &item.into()).into()
 }
 
-/// Calls the function when an object is to be deleted.
+/// Calls the function when an object is being deleted.
 ///
 /// The options are described at the function of the same name, `kopf::on::delete`.
 #[proc_macro_attribute]
@@ -74,7 +73,7 @@ pub fn child(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Child, arguments.into(), &item.into()).into()
 }
 
-/// Asks the function whether objects may be created, changed or deleted.
+/// Calls the function to accept or reject the creation, change or deletion of objects.
 ///
 /// The options are described at the function of the same name, `kopf::on::validate`.
 #[proc_macro_attribute]
@@ -82,7 +81,7 @@ pub fn validate(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Validate, arguments.into(), &item.into()).into()
 }
 
-/// Lets the function change objects before they are created or changed.
+/// Calls the function to change objects before they are created or changed.
 ///
 /// The options are described at the function of the same name, `kopf::on::mutate`.
 #[proc_macro_attribute]
@@ -98,7 +97,7 @@ pub fn convert(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Convert, arguments.into(), &item.into()).into()
 }
 
-/// Runs the function beside every object that matches, for as long as it likes.
+/// Runs the function in the background of every matching object.
 ///
 /// The options are described at the function of the same name, `kopf::daemon`.
 #[proc_macro_attribute]
@@ -106,7 +105,7 @@ pub fn daemon(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Daemon, arguments.into(), &item.into()).into()
 }
 
-/// Calls the function for every object that matches again and again.
+/// Calls the function repeatedly for every matching object.
 ///
 /// The options are described at the function of the same name, `kopf::timer`.
 #[proc_macro_attribute]
@@ -114,7 +113,7 @@ pub fn timer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Timer, arguments.into(), &item.into()).into()
 }
 
-/// Calls the function when the operator starts, before anything else.
+/// Calls the function when the operator starts, before any other handler.
 ///
 /// The options are described at the function of the same name, `kopf::on::startup`.
 #[proc_macro_attribute]
@@ -122,7 +121,7 @@ pub fn startup(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Startup, arguments.into(), &item.into()).into()
 }
 
-/// Calls the function when the operator ends, after everything else.
+/// Calls the function when the operator exits, after all other handlers.
 ///
 /// The options are described at the function of the same name, `kopf::on::cleanup`.
 #[proc_macro_attribute]
@@ -138,7 +137,7 @@ pub fn login(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Login, arguments.into(), &item.into()).into()
 }
 
-/// Calls the function when somebody asks the operator how it is.
+/// Calls the function for liveness probes of the operator.
 ///
 /// The options are described at the function of the same name, `kopf::on::probe`.
 #[proc_macro_attribute]
@@ -146,7 +145,7 @@ pub fn probe(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Probe, arguments.into(), &item.into()).into()
 }
 
-/// Keeps what the function returns for every object in an index, which handlers can ask for as
+/// Stores the results of the function for every object in an index, for arguments of the type
 /// `Index<name_of_the_function>`.
 ///
 /// The options are described at the function of the same name, `kopf::index`.
@@ -155,7 +154,7 @@ pub fn index(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Index, arguments.into(), &item.into()).into()
 }
 
-/// Makes a custom resource of a type that is its `spec`: derives kube's `CustomResource`, `Serialize`,
+/// Turns the type of a `spec` into a custom resource: derives kube's `CustomResource`, `Serialize`,
 /// `Deserialize`, `JsonSchema`, `Clone` and `Debug`.
 ///
 /// The options are those of `#[kube(…)]`. They are described at the re-export, `kopf::resource`.
@@ -164,8 +163,8 @@ pub fn resource(arguments: TokenStream, item: TokenStream) -> TokenStream {
     resource::resource(&arguments.into(), &item.into()).into()
 }
 
-/// Makes a type usable in custom resources: derives `Serialize`, `Deserialize`, `JsonSchema`, `Clone` and
-/// `Debug`.
+/// Makes a type usable in custom resources: derives `Serialize`, `Deserialize`, `JsonSchema`,
+/// `Clone` and `Debug`.
 ///
 /// It is described at the re-export, `kopf::schema`.
 #[proc_macro_attribute]

@@ -1,5 +1,5 @@
-//! What can be said of an option's value by looking at its text: a literal of a wrong kind is
-//! refused here, with the name of the option. All else is left to the compiler.
+//! Checks of literal values of options: literals of wrong types are rejected with the name of the
+//! option. The compiler checks other expressions.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote_spanned};
@@ -7,12 +7,12 @@ use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{Expr, Lit, UnOp};
 
-/// A span at the same place, but of code that is made by a macro: lints do not look at it.
+/// Returns a span at the same location in macro-generated code, which lints ignore.
 pub(crate) fn expanded(place: Span) -> Span {
     Span::mixed_site().located_at(place)
 }
 
-/// Replaces the markers of the original, which need not be imported for that.
+/// Replaces the markers of the original, so that they need no import.
 pub(crate) fn marker(value: &Expr) -> TokenStream {
     let span = value.span();
     match bare_name(value).as_deref() {
@@ -23,7 +23,7 @@ pub(crate) fn marker(value: &Expr) -> TokenStream {
     }
 }
 
-/// Replaces the names of the modes of errors.
+/// Replaces the names of error modes.
 pub(crate) fn errors_mode(value: &Expr) -> syn::Result<TokenStream> {
     let span = value.span();
     if is_literal(value) {
@@ -39,7 +39,7 @@ pub(crate) fn errors_mode(value: &Expr) -> syn::Result<TokenStream> {
 
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// Replaces the names of operations, which need not be imported for that.
+/// Replaces the names of operations, so that they need no import.
 pub(crate) fn operation(option: &str, value: &Expr) -> syn::Result<TokenStream> {
     let accepted = "CREATE, UPDATE, DELETE or CONNECT";
     let span = value.span();
@@ -58,10 +58,10 @@ pub(crate) fn operation(option: &str, value: &Expr) -> syn::Result<TokenStream> 
     })
 }
 
-/// The same for several of them.
+/// Replaces the names in a list of operations.
 pub(crate) fn operations(value: &Expr) -> syn::Result<TokenStream> {
     let option = "operations";
-    let accepted = "a list of operations, as in [CREATE, UPDATE]; for all of them, leave it out";
+    let accepted = "a list of operations, as in [CREATE, UPDATE]; omit it for all operations";
     match value {
         Expr::Array(list) if list.elems.is_empty() => Err(wrong(option, accepted, value)),
         Expr::Array(list) => {
@@ -74,7 +74,7 @@ pub(crate) fn operations(value: &Expr) -> syn::Result<TokenStream> {
     }
 }
 
-/// The name, if the value is nothing else.
+/// Returns the name if the value is a single identifier.
 pub(crate) fn bare_name(value: &Expr) -> Option<String> {
     match value {
         Expr::Path(path) if path.qself.is_none() => {
@@ -91,12 +91,12 @@ pub(crate) fn check_text(option: &str, value: &Expr) -> syn::Result<()> {
             format!("`{option}` cannot be empty"),
         )),
         None | Some(Lit::Str(_)) => Ok(()),
-        Some(_) => Err(wrong(option, "text, as in \"some-text\"", value)),
+        Some(_) => Err(wrong(option, "a string, as in \"some-text\"", value)),
     }
 }
 
 pub(crate) fn check_seconds(option: &str, value: &Expr) -> syn::Result<()> {
-    let accepted = "a number of seconds or a Duration, and not negative";
+    let accepted = "a non-negative number of seconds or a Duration";
     match literal(value) {
         Some(Lit::Int(_) | Lit::Float(_)) if is_negative(value) => {
             Err(wrong(option, accepted, value))
@@ -107,8 +107,7 @@ pub(crate) fn check_seconds(option: &str, value: &Expr) -> syn::Result<()> {
 }
 
 pub(crate) fn check_delay(option: &str, value: &Expr) -> syn::Result<()> {
-    let accepted =
-        "a number of seconds or a Duration, and not negative, or a function of the object";
+    let accepted = "a non-negative number of seconds, a Duration, or a function of the object";
     match literal(value) {
         Some(Lit::Int(_) | Lit::Float(_)) if !is_negative(value) => Ok(()),
         None => Ok(()),
@@ -120,7 +119,7 @@ pub(crate) fn check_count(option: &str, value: &Expr) -> syn::Result<()> {
     match literal(value) {
         Some(Lit::Int(_)) if !is_negative(value) => Ok(()),
         None => Ok(()),
-        Some(_) => Err(wrong(option, "a whole number that is not negative", value)),
+        Some(_) => Err(wrong(option, "a non-negative integer", value)),
     }
 }
 
@@ -144,7 +143,7 @@ pub(crate) fn check_function(option: &str, value: &Expr) -> syn::Result<()> {
     if is_literal(value) {
         return Err(wrong(
             option,
-            "a function or a closure that returns a bool",
+            "a function or a closure that returns `bool`",
             value,
         ));
     }
@@ -160,7 +159,7 @@ pub(crate) fn check_field(option: &str, value: &Expr) -> syn::Result<()> {
     }
 }
 
-/// Says what an option accepts instead of what it was given.
+/// Returns an error with the accepted values.
 pub(crate) fn wrong(option: &str, accepted: &str, value: &Expr) -> syn::Error {
     syn::Error::new_spanned(value, format!("`{option}` must be {accepted}"))
 }
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_of_a_wrong_kind_are_refused() {
+    fn literals_of_wrong_types_are_rejected() {
         for (check, accepted, refused) in [
             (
                 check_seconds as fn(&str, &Expr) -> syn::Result<()>,
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_names_or_texts() {
+    fn operations_are_names_or_strings() {
         let text = |list: &str| operations(&value(list)).map(|tokens| tokens.to_string());
         assert_eq!(
             text("[CREATE, DELETE]").unwrap(),

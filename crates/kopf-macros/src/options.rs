@@ -1,4 +1,4 @@
-//! Which options there are, and which macro accepts which.
+//! The options of the macros.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(crate) enum Macro {
 }
 
 impl Macro {
-    /// Those that are for objects.
+    /// The macros for objects.
     const ALL: [Self; 13] = [
         Self::Create,
         Self::Update,
@@ -42,12 +42,12 @@ impl Macro {
         Self::Index,
     ];
 
-    /// Where it is in `kopf`, and where the function is that it calls.
+    /// Returns `true` if the macro and its function are in `kopf::on`.
     pub(crate) fn is_in_on(self) -> bool {
         !matches!(self, Self::Daemon | Self::Timer | Self::Index)
     }
 
-    /// Its name; also the name of the function that it calls.
+    /// Returns its name, which is also the name of its function.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -70,7 +70,7 @@ impl Macro {
         }
     }
 
-    /// Whether it is about the operator itself, and not about objects.
+    /// Returns `true` for macros of activities, which have no object.
     pub(crate) fn is_activity(self) -> bool {
         matches!(
             self,
@@ -78,7 +78,7 @@ impl Macro {
         )
     }
 
-    /// Whether the API server asks.
+    /// Returns `true` for macros of admission handlers.
     fn is_admission(self) -> bool {
         matches!(self, Self::Validate | Self::Mutate)
     }
@@ -96,7 +96,7 @@ impl Macro {
         )
     }
 
-    /// What takes the result of the function over.
+    /// Returns the function that converts the results.
     pub(crate) fn convert(self) -> &'static str {
         match self {
             Self::Login => "credentials",
@@ -129,12 +129,12 @@ impl Macro {
             || (option == "owns" && self.is_change())
     }
 
-    /// All options of this macro, as they are listed in messages.
+    /// Returns all options of this macro, in the order of messages.
     fn accepted(self) -> impl Iterator<Item = &'static str> {
         all().filter(move |option| self.accepts(option))
     }
 
-    /// Says why this option is not accepted, if it is not.
+    /// Returns the error if this option is not accepted.
     pub(crate) fn refusal(self, option: &str) -> Option<String> {
         if self.accepts(option) {
             return None;
@@ -172,7 +172,7 @@ impl fmt::Display for Macro {
     }
 }
 
-/// Options that say which resources are meant, next to the positional arguments.
+/// Options that select resources, in addition to the positional arguments.
 pub(crate) const SELECTING: &[&str] = &[
     "group", "version", "kind", "plural", "singular", "shortcut", "category",
 ];
@@ -188,7 +188,7 @@ const COMMON: &[&str] = &[
     "registry",
 ];
 
-/// Options of handlers that are not about objects, next to those of retrying.
+/// Options of activities, in addition to those of retries.
 const ACTIVITIES: &[&str] = &["id", "param", "registry"];
 
 const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
@@ -197,17 +197,17 @@ const CHANGING: &[&str] = &["old", "new"];
 
 const SPECIAL: &[&str] = &["optional", "deleted", "initial_delay", "owns", "parent"];
 
-/// Options of daemons: how they are made to end.
+/// Options of daemons for their cancellation.
 const STOPPING: &[&str] = &[
     "cancellation_backoff",
     "cancellation_timeout",
     "cancellation_polling",
 ];
 
-/// Options of timers: when they are called.
+/// Options of timers for their schedule.
 const TIMING: &[&str] = &["interval", "sharp", "idle"];
 
-/// Options of handlers for admission.
+/// Options of admission handlers.
 const ADMITTING: &[&str] = &[
     "operations",
     "operation",
@@ -217,10 +217,10 @@ const ADMITTING: &[&str] = &[
     "ignore_failures",
 ];
 
-/// Options of handlers of conversions.
+/// Options of conversion handlers.
 const CONVERTING: &[&str] = &["source", "target"];
 
-/// Whether any macro has an option of this name.
+/// Returns `true` if any macro has an option of this name.
 pub(crate) fn is_option(name: &str) -> bool {
     all().any(|option| option == name)
 }
@@ -234,7 +234,7 @@ fn all() -> impl Iterator<Item = &'static str> {
     .copied()
 }
 
-/// How many letters must be added, removed or replaced to get from one word to the other.
+/// Returns the edit distance of two words.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_belong_to_their_macros() {
+    fn options_are_accepted_by_their_macros() {
         assert!(Macro::Create.accepts("labels"));
         assert!(Macro::Event.accepts("when"));
         assert!(!Macro::Event.accepts("retries"));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_what_is_accepted_where() {
+    fn errors_name_the_accepted_options() {
         assert_eq!(Macro::Create.refusal("labels"), None);
         let typo = Macro::Create.refusal("label").unwrap();
         assert!(typo.starts_with("there is no option `label`, did you mean `labels`?"));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_counted_in_letters() {
+    fn distances_count_edited_letters() {
         assert_eq!(distance("", ""), 0);
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("retrys", "retries"), 2);

@@ -1,4 +1,4 @@
-//! Types of custom resources and of their fields: derives that need no other crate than `kopf`.
+//! Types of custom resources and of their fields: derives that depend only on `kopf`.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -22,7 +22,7 @@ pub(crate) fn resource(arguments: &TokenStream, item: &TokenStream) -> TokenStre
         if has(&options, "crates") {
             crates = TokenStream::new();
         }
-        // The derive of the root type does not pass its crates on to the derive of its schema.
+        // The derive of the root type does not pass its crates to the derive of its schema.
         let rules = (has(&options, "validation") || has(&options, "cel")).then(|| {
             let crates = schema_crates().to_string();
             quote!(attr = #crates)
@@ -63,7 +63,7 @@ fn parse(name: &str, item: &TokenStream) -> syn::Result<DeriveInput> {
     let input: Option<DeriveInput> = syn::parse2(item.clone()).ok();
     let input = input.filter(|input| !matches!(input.data, Data::Union(_)));
     input.ok_or_else(|| {
-        let message = format!("`#[kopf::{name}]` is for types: `struct` or `enum`");
+        let message = format!("`#[kopf::{name}]` requires a type: `struct` or `enum`");
         syn::Error::new_spanned(item, message)
     })
 }
@@ -96,18 +96,18 @@ fn schema_crates() -> TokenStream {
     )))
 }
 
-/// The derive of the schema of a type.
+/// The derive for the schema of a type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Schema {
-    /// That of schemars.
+    /// The derive of schemars.
     Plain,
-    /// That of kube, for validation rules.
+    /// The derive of kube, for validation rules.
     WithRules,
-    /// None, or that of the author.
+    /// None, or one written by the author.
     Own,
 }
 
-/// The derives and crates that are missing in a type as it is written.
+/// The derives and crate paths that the type already has.
 struct Types {
     derived: Vec<String>,
     schema: Schema,
@@ -138,7 +138,7 @@ impl Types {
         self.derived.iter().any(|derived| derived == name)
     }
 
-    /// Adds what is missing, and a derive with its attribute.
+    /// Adds the missing derives and attributes, and a derive with its attribute.
     fn expand(
         &self,
         derive: Option<&TokenStream>,
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn written_derives_and_crates_are_kept() {
+    fn existing_derives_and_crates_are_kept() {
         let item = "#[derive(Debug, PartialEq)] #[serde(crate = \"serde\")] struct ThingSpec;";
         let text = expanded(THING, item);
         assert_eq!(text.matches("Debug").count(), 1, "{text}");
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn only_types_are_accepted() {
         let text = expanded(THING, "fn thing() {}");
-        assert!(text.contains("isfortypes"), "{text}");
+        assert!(text.contains("requiresatype"), "{text}");
         let item: TokenStream = "struct Status;".parse().unwrap();
         let options: TokenStream = "default".parse().unwrap();
         assert!(schema(&options, &item).to_string().contains("no options"));

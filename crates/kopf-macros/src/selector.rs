@@ -1,4 +1,4 @@
-//! Which resources a handler is for: the positional arguments and the selecting options.
+//! Selectors of resources: the positional arguments and the selecting options.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -10,7 +10,7 @@ use crate::arguments::{Arguments, Named, OptionValue, Positional};
 use crate::literals;
 use crate::options::{Macro, SELECTING, is_option};
 
-/// Says that a handler must name its resources, and how it can.
+/// Lists the forms of selectors.
 fn forms(on: Macro) -> String {
     format!(
         "one of: #[kopf::{on}(\"things\")], (\"group\", \"things\"), (\"group\", \"v1\", \"things\"), \
@@ -18,18 +18,18 @@ fn forms(on: Macro) -> String {
     )
 }
 
-/// Nothing: the handler is not about objects, and must not name any.
+/// Returns no selector, for activities. Rejects positional arguments.
 pub(crate) fn none(on: Macro, arguments: &Arguments) -> syn::Result<TokenStream> {
     match arguments.positional.first() {
         None => Ok(TokenStream::new()),
         Some(positional) => Err(syn::Error::new_spanned(
             positional,
-            format!("`{on}` is about the operator itself, not about objects: it has no resource"),
+            format!("`{on}` has no resource: it is called for the operator, not for objects"),
         )),
     }
 }
 
-/// The expression that makes the selector.
+/// Returns the expression of the selector.
 pub(crate) fn expand(on: Macro, arguments: &Arguments) -> syn::Result<TokenStream> {
     let keywords: Vec<&Named> = arguments
         .named
@@ -44,7 +44,7 @@ pub(crate) fn expand(on: Macro, arguments: &Arguments) -> syn::Result<TokenStrea
     let base = match arguments.positional.as_slice() {
         [] => quote!(::kopf::__private::select()),
         [Positional::Type(path)] => {
-            // Which of the two traits applies is decided for the type: only custom resources have CRDs.
+            // The type determines which of two traits applies: only custom resources have CRDs.
             quote_spanned!(literals::expanded(path.span())=> {
                 #[allow(unused_imports)]
                 use ::kopf::__private::{Builtin as _, Custom as _};
@@ -89,7 +89,7 @@ fn check_positional(on: Macro, positional: &Positional) -> syn::Result<()> {
                 }
             }
             Expr::Lit(_) => complain(format!(
-                "a resource is named by text, a type, a predicate or EVERYTHING; {}",
+                "a resource must be a string, a type, a predicate or EVERYTHING; {}",
                 forms(on)
             )),
             _ => Ok(()),
@@ -98,12 +98,12 @@ fn check_positional(on: Macro, positional: &Positional) -> syn::Result<()> {
     }
 }
 
-/// Exactly one argument must say what the resource is called.
+/// Requires exactly one argument with a name of the resource.
 fn check_naming(on: Macro, positional: &[Positional], keywords: &[&Named]) -> syn::Result<()> {
     if let Some(extra) = positional.get(3) {
         return Err(syn::Error::new_spanned(
             extra,
-            "a resource has three parts at most: group, version, name",
+            "a resource has at most three parts: group, version, name",
         ));
     }
     if positional.len() > 1
@@ -122,7 +122,7 @@ fn check_naming(on: Macro, positional: &[Positional], keywords: &[&Named]) -> sy
     let first = naming.next();
     match (positional.first(), first) {
         (None, None) => {
-            let message = format!("it is not said which resources are meant; {}", forms(on));
+            let message = format!("the resource is missing; {}", forms(on));
             Err(match keywords.first() {
                 Some(keyword) => syn::Error::new_spanned(keyword.to_token_stream(), message),
                 None => syn::Error::new(proc_macro2::Span::call_site(), message),
@@ -136,7 +136,7 @@ fn check_naming(on: Macro, positional: &[Positional], keywords: &[&Named]) -> sy
 fn twice(extra: &Named) -> syn::Error {
     syn::Error::new_spanned(
         &extra.name,
-        "the resource is named already: only one of a positional name, kind, plural, singular, \
-         shortcut, category is possible",
+        "duplicate name of the resource: use only one of a positional name, kind, plural, \
+         singular, shortcut, category",
     )
 }

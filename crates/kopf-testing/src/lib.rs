@@ -1,8 +1,8 @@
-//! Operators in tests: a [`Lab`] is an operator and a Kubernetes API in one process, without a
-//! socket, with virtual time and with faults on demand.
+//! Operators in tests: a [`Lab`] is an operator and a Kubernetes API in one process, without
+//! sockets, with virtual time and fault injection.
 //!
-//! The API is a [sandbox](kopf_sandbox), the operator is the same one that runs in production. A test
-//! does to objects what users would do, lets the operator [settle](Lab::settled), and looks at the
+//! The API is a [sandbox](kopf_sandbox), and the operator is the one that runs in production. A
+//! test changes objects like a user, lets the operator [settle](Lab::settled), and checks the
 //! objects:
 //!
 //! ```
@@ -47,16 +47,16 @@
 //! # }
 //! ```
 //!
-//! With `start_paused`, time is virtual: it stands still while there is work, and jumps to the next deadline
-//! when there is none. A day of retries takes milliseconds, and the outcome does not depend on the speed of the
-//! machine.
+//! With `start_paused`, time is virtual: it stands still while there is work, and otherwise jumps
+//! to the next deadline. A day of retries takes milliseconds, and the outcome does not depend on
+//! the speed of the machine.
 //!
-//! Methods panic with the reason if a request fails, which fails the test. Those with names in `try_` return
-//! what the API refuses.
+//! Methods panic with the reason if a request fails, which fails the test. Methods with the prefix
+//! `try_` return requests that the API rejects as errors.
 #![allow(
     clippy::panic,
     clippy::missing_panics_doc,
-    reason = "this library exists to fail tests, and a panic is how a test fails"
+    reason = "this library is for tests, which fail by panics"
 )]
 
 mod lab;

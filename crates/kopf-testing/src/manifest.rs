@@ -1,8 +1,8 @@
-//! Objects as tests give them: as JSON values, as YAML, or from files.
+//! Objects for tests: as JSON values, as YAML, or from files.
 
 use serde_json::Value;
 
-/// Objects to be created, in the order given.
+/// Objects to create, in the given order.
 ///
 /// It is made by [`manifest!`](crate::manifest!), from a [`Value`], or from YAML with any number of
 /// documents:
@@ -27,7 +27,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The objects, in their order.
+    /// Returns the objects in their order.
     pub fn objects(&self) -> &[Value] {
         &self.objects
     }
@@ -52,7 +52,7 @@ impl From<&Value> for Manifest {
 }
 
 impl From<&str> for Manifest {
-    /// Reads YAML; fails the test if it is none.
+    /// Parses YAML. Panics if it is invalid.
     #[track_caller]
     fn from(yaml: &str) -> Self {
         let objects: Vec<Value> = serde_saphyr::from_multiple(yaml)
@@ -71,8 +71,8 @@ impl From<String> for Manifest {
     }
 }
 
-/// Objects from a file beside the source file (YAML or JSON, any number of documents), or written in
-/// place as with [`json!`](serde_json::json!).
+/// Creates a manifest from a file next to the source file (YAML or JSON, any number of documents),
+/// or from JSON as with [`json!`](serde_json::json!).
 ///
 /// ```
 /// use kopf_testing::manifest;
@@ -82,8 +82,8 @@ impl From<String> for Manifest {
 /// assert_eq!(object.objects()[0]["metadata"]["name"], "settings");
 /// ```
 ///
-/// From a file: `manifest!("obj.yaml")`. It is compiled in, therefore a missing file is an error of the
-/// compiler.
+/// From a file: `manifest!("obj.yaml")`. The file is compiled in: a missing file is a compile
+/// error.
 #[macro_export]
 macro_rules! manifest {
     ($file:literal) => {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_read_in_order_and_empty_ones_are_skipped() {
+    fn documents_are_parsed_in_order_without_empty_ones() {
         let manifest = Manifest::from("---\nkind: A\n---\n---\nkind: B\n");
         let kinds: Vec<_> = manifest.objects().iter().map(|o| &o["kind"]).collect();
         assert_eq!(kinds, ["A", "B"]);

@@ -1,8 +1,8 @@
-//! A lab as users use it: with the Rust front, in virtual time.
+//! Labs with operators of the Rust API, in virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ struct Made {
     made: bool,
 }
 
-/// How often the handler was called.
+/// The number of calls of the handler.
 type Calls = Arc<AtomicUsize>;
 
 async fn make(Retry(retry): Retry, State(calls): State<Calls>) -> kopf::Result<Value> {
@@ -63,7 +63,7 @@ fn claim() -> Manifest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_lives_its_life_in_virtual_time() {
+async fn objects_are_handled_in_virtual_time() {
     let calls = Calls::default();
     let lab = Lab::new()
         .crd::<Claim>()
@@ -97,7 +97,7 @@ async fn an_object_lives_its_life_in_virtual_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn users_change_objects_past_the_records() {
+async fn requests_of_users_are_not_recorded() {
     let calls = Calls::default();
     let lab = Lab::new()
         .crd::<Claim>()
@@ -129,7 +129,7 @@ async fn users_change_objects_past_the_records() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_killed_operator_never_learns_of_its_last_write() {
+async fn killed_operators_do_not_receive_the_response_to_the_last_write() {
     let calls = Calls::default();
     let lab = Lab::new()
         .crd::<Claim>()
@@ -149,7 +149,7 @@ async fn a_killed_operator_never_learns_of_its_last_write() {
     assert_eq!(
         calls.load(Ordering::SeqCst),
         1,
-        "it was recorded, and is not due yet"
+        "the attempt is recorded, and the next one is not due yet"
     );
     lab.advance(2 * 3601).await;
     assert_eq!(calls.load(Ordering::SeqCst), 3);
@@ -157,7 +157,7 @@ async fn a_killed_operator_never_learns_of_its_last_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_are_survived() {
+async fn operators_recover_from_faults() {
     let calls = Calls::default();
     let lab = Lab::new()
         .crd::<Claim>()
@@ -176,7 +176,7 @@ async fn faults_are_survived() {
 }
 
 #[tokio::test]
-async fn real_time_works_too() {
+async fn labs_work_in_real_time() {
     let calls = Calls::default();
     let lab = Lab::new()
         .crd::<Claim>()
@@ -203,7 +203,7 @@ async fn real_time_cannot_be_advanced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_requests_are_returned() {
+async fn rejected_requests_are_returned() {
     let lab = Lab::new()
         .crd::<Claim>()
         .operator(operator(&Calls::default()))
@@ -234,7 +234,7 @@ async fn refused_requests_are_returned() {
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "422 Invalid")]
-async fn refused_objects_fail_the_test() {
+async fn rejected_objects_fail_the_test() {
     let lab = Lab::new()
         .crd::<Claim>()
         .operator(operator(&Calls::default()))

@@ -305,7 +305,7 @@ mod tests {
         let denial = |code| ("no".to_owned(), code);
         assert_eq!(engine(denied("no")), denial(500));
         assert_eq!(engine(denied("no").code(418)), denial(418));
-        assert_eq!(engine(denied("no").code(0)), denial(500), "it is no code");
+        assert_eq!(engine(denied("no").code(0)), denial(500), "0 is not a code");
         assert!(!permanent("never").code(418).is_denied());
         assert_eq!(
             format!("{:?}", denied("no").code(409)),

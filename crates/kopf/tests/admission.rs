@@ -1,11 +1,11 @@
-//! Handlers for admission of this front: what they get as their arguments, and what is answered.
+//! Admission handlers of the Rust API: arguments and responses.
 //!
-//! Requests are put on a desk instead of being sent.
+//! Requests are passed to the operator directly, without a webhook server.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong here fails a test")]
+#![expect(clippy::unwrap_used, reason = "failures fail the test")]
 #![allow(
     clippy::needless_pass_by_value,
-    reason = "arguments of filters come by value, and `json!(…)` as it is"
+    reason = "arguments of filters and `json!(…)` are passed by value"
 )]
 
 use std::pin::Pin;
@@ -23,15 +23,15 @@ use kopf::{
 use kopf_sandbox::Sandbox;
 
 #[derive(Clone, Default)]
-struct Desk(Arc<Mutex<Option<Arc<dyn Serving>>>>);
+struct DirectServer(Arc<Mutex<Option<Arc<dyn Serving>>>>);
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for DirectServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Desk")
+        f.write_str("DirectServer")
     }
 }
 
-impl WebhookServer for Desk {
+impl WebhookServer for DirectServer {
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
@@ -46,8 +46,8 @@ impl WebhookServer for Desk {
     }
 }
 
-impl Desk {
-    async fn put(&self, id: &str, request: Value) -> Result<Value, Refusal> {
+impl DirectServer {
+    async fn send(&self, id: &str, request: Value) -> Result<Value, Refusal> {
         let operator = loop {
             if let Some(operator) = self.0.lock().unwrap().clone() {
                 break operator;
@@ -73,12 +73,12 @@ impl Desk {
     }
 }
 
-/// Runs the declared handlers of a group, and puts a request to one of them.
-async fn asked(group: &str, id: &str, requests: &[Value]) -> Vec<Result<Value, Refusal>> {
+/// Runs the declared handlers of a group and sends requests to one of them.
+async fn responses(group: &str, id: &str, requests: &[Value]) -> Vec<Result<Value, Refusal>> {
     let sandbox = Sandbox::builder().build().unwrap();
     let client = kopf_client::Client::from_service(sandbox.service(), "default");
-    let desk = Desk::default();
-    let server = Arc::new(desk.clone());
+    let direct = DirectServer::default();
+    let server = Arc::new(direct.clone());
     let operator = Operator::builder()
         .registry(group)
         .state("a state".to_owned())
@@ -88,7 +88,7 @@ async fn asked(group: &str, id: &str, requests: &[Value]) -> Vec<Result<Value, R
     let running = operator.start(client).await.unwrap();
     let mut answers = Vec::new();
     for request in requests {
-        answers.push(desk.put(id, request.clone()).await);
+        answers.push(direct.send(id, request.clone()).await);
     }
     running.stop().await.unwrap();
     answers
@@ -140,7 +140,7 @@ async fn arguments_come_from_the_request() {
         "operation": "UPDATE", "subResource": "scale", "dryRun": true,
         "object": map(json!({"a": 2})), "oldObject": map(json!({"a": 1})),
     });
-    let answers = asked("arguments", "all_arguments", &[request]).await;
+    let answers = responses("arguments", "all_arguments", &[request]).await;
     let answer = answers[0].as_ref().unwrap();
     let seen: Value = kopf::serde_json::from_str(answer["warnings"][0].as_str().unwrap()).unwrap();
     assert_eq!(
@@ -163,7 +163,7 @@ fn exec(Name(name): Name, Namespace(namespace): Namespace, uid: Option<Uid>) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_connected_to_has_the_name_in_the_request() {
+async fn connect_requests_contain_the_name() {
     let request = |namespace: &str| {
         json!({
             "operation": "CONNECT", "subResource": "exec", "name": "pod-1", "namespace": namespace,
@@ -171,7 +171,7 @@ async fn what_is_connected_to_has_the_name_in_the_request() {
             "object": {"apiVersion": "v1", "kind": "PodExecOptions", "command": ["ls"]},
         })
     };
-    let answers = asked("connecting", "exec", &[request("ns"), request("other")]).await;
+    let answers = responses("connecting", "exec", &[request("ns"), request("other")]).await;
     let status = &answers[0].as_ref().unwrap()["status"];
     assert_eq!(
         *status,
@@ -196,7 +196,7 @@ fn decide(old: Option<Old>, new: Option<New>) -> kopf::Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn denials_and_filters_of_requests() {
+async fn requests_are_filtered_and_denied() {
     let requests = [
         json!({"operation": "DELETE", "oldObject": map(json!({"keep": "yes"}))}),
         json!({"operation": "DELETE", "oldObject": map(json!({}))}),
@@ -205,7 +205,7 @@ async fn denials_and_filters_of_requests() {
     ];
     let denied = json!({"message": "It is kept.", "code": 409});
     for id in ["decide", "others"] {
-        let answers = asked("deciding", id, &requests).await;
+        let answers = responses("deciding", id, &requests).await;
         let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
         assert_eq!(
             (&answers[0]["allowed"], &answers[0]["status"]),
@@ -225,12 +225,12 @@ fn change(patch: Patch, memo: Memo<u32>, warnings: Warnings) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patches_and_memos() {
+async fn requests_are_patched_and_memos_are_kept() {
     let update =
         json!({"operation": "UPDATE", "object": map(json!({})), "oldObject": map(json!({}))});
     let mut sized = update.clone();
     sized["object"]["metadata"]["labels"] = json!({"sized": "yes"});
-    let answers = asked("changing", "change", &[update.clone(), update, sized]).await;
+    let answers = responses("changing", "change", &[update.clone(), update, sized]).await;
     let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
     assert_eq!(answers[0]["patchType"], "JSONPatch");
     let warnings = answers.iter().map(|answer| &answer["warnings"][0]);
@@ -239,7 +239,7 @@ async fn patches_and_memos() {
     assert_eq!(
         answers[2],
         json!({"uid": "u-1", "allowed": true}),
-        "it is not for it"
+        "the filter does not match"
     );
 }
 
@@ -247,9 +247,9 @@ async fn patches_and_memos() {
 fn impossible(Namespace(_): Namespace) {}
 
 #[tokio::test(start_paused = true)]
-async fn an_argument_that_cannot_be_made_denies_with_a_message() {
+async fn unavailable_arguments_deny_with_a_message() {
     let request = json!({"operation": "CREATE", "object": {"metadata": {"name": "x"}}});
-    let answers = asked("impossible", "impossible", &[request]).await;
+    let answers = responses("impossible", "impossible", &[request]).await;
     let answer = answers[0].as_ref().unwrap();
     assert_eq!(answer["allowed"], false);
     let message = answer["status"]["message"].as_str().unwrap();
@@ -263,7 +263,7 @@ async fn an_argument_that_cannot_be_made_denies_with_a_message() {
 fn unserved() {}
 
 #[tokio::test(start_paused = true)]
-async fn without_a_server_it_does_not_start() {
+async fn operators_without_a_server_do_not_start() {
     let sandbox = Sandbox::builder().build().unwrap();
     let client = kopf_client::Client::from_service(sandbox.service(), "default");
     let operator = Operator::builder().registry("serverless").build().unwrap();

@@ -1,7 +1,7 @@
-//! Operators whose credentials change while they work, on a sandbox behind TLS. The time is the
-//! real one: there are real connections.
+//! Operators whose credentials change while they run, on a sandbox with TLS and real connections,
+//! in real time.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong here fails a test")]
+#![expect(clippy::unwrap_used, reason = "failures fail the test")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,14 +23,14 @@ use kopf_sandbox::{Listen, Listening, Sandbox};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-/// For machines in deep trouble only.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Upper bound for slow machines.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often the token is replaced, and how long each one lasts.
+/// The number of replacements of the token, and the lifetime of each token.
 const ROTATIONS: usize = 12;
 const LIFETIME: Duration = Duration::from_millis(300);
 
-/// A sandbox behind TLS, with one token at a time, which is in a kubeconfig.
+/// A sandbox with TLS and one valid token, which is in a kubeconfig.
 struct Cluster {
     sandbox: Sandbox,
     listening: Listening,
@@ -55,7 +55,7 @@ impl Cluster {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Lets a token in, and writes it down: all or nothing.
+    /// Accepts a token and writes it to the kubeconfig atomically.
     fn issue(&self, number: usize) {
         let token = format!("token-{number}");
         self.sandbox
@@ -80,7 +80,7 @@ fn replace(path: &Path, text: &str) {
     fs::rename(beside, path).unwrap();
 }
 
-/// The usual login with a kubeconfig, counted.
+/// A login with a kubeconfig that counts its calls.
 struct Counted {
     login: DefaultLogin,
     count: Arc<AtomicUsize>,
@@ -106,7 +106,7 @@ fn login(kubeconfig: &Path) -> (Access, Arc<AtomicUsize>) {
 
 type Calls = Arc<Mutex<BTreeMap<String, u32>>>;
 
-/// Asks for itself with the client of handlers, and takes so long that the token changes meanwhile.
+/// Reads its object with the handler's client after a delay in which the token can change.
 async fn handle(
     Name(name): Name,
     State(calls): State<Calls>,
@@ -126,7 +126,7 @@ async fn run_during(
     stop: &CancellationToken,
 ) {
     let work = async {
-        let in_time = tokio::time::timeout(PATIENCE, work).await;
+        let in_time = tokio::time::timeout(TIMEOUT, work).await;
         stop.cancel();
         in_time.unwrap();
     };
@@ -148,7 +148,7 @@ fn is_handled(object: &ConfigMap) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_and_nothing_is_done_twice_when_tokens_are_replaced() {
+async fn objects_are_handled_once_while_tokens_are_replaced() {
     let cluster = Cluster::start().await;
     let (access, logins) = login(&cluster.kubeconfig());
     let calls = Calls::default();
@@ -167,7 +167,7 @@ async fn nothing_is_lost_and_nothing_is_done_twice_when_tokens_are_replaced() {
             sleep(LIFETIME).await;
             cluster.issue(number);
             cluster.revoke(number - 1);
-            // Streams, too, have to come back with the new token.
+            // Watch streams have to reconnect with the new token.
             cluster.sandbox.faults().kill_watches();
         }
     };
@@ -199,7 +199,7 @@ async fn nothing_is_lost_and_nothing_is_done_twice_when_tokens_are_replaced() {
     assert!((0..300).all(|number| calls.contains_key(&format!("object-{number}"))));
     let logins = logins.load(Ordering::Relaxed);
     assert!(logins > 1, "the tokens were not needed");
-    // A login can come between the writing of the new token and the end of the old one.
+    // A login can happen after the new token is written and before the old one is revoked.
     assert!(logins <= 2 * ROTATIONS + 1, "{logins}");
 }
 
@@ -241,7 +241,7 @@ async fn certificates_and_tokens_in_files_are_read_again() {
             .add_token("token-1", "operator", ["system:masters"]);
         cluster.revoke(0);
         until_handled("after").await;
-        // Now by a certificate, without any token.
+        // From now on with a certificate instead of a token.
         replace(&cluster.kubeconfig(), &cluster.listening.kubeconfig());
         cluster.revoke(1);
         until_handled("by-certificate").await;
@@ -252,7 +252,7 @@ async fn certificates_and_tokens_in_files_are_read_again() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_refused_end_the_operator() {
+async fn rejected_tokens_stop_the_operator() {
     let cluster = Cluster::start().await;
     cluster.revoke(0);
     let (access, logins) = login(&cluster.kubeconfig());
@@ -262,7 +262,7 @@ async fn tokens_that_are_refused_end_the_operator() {
         .build()
         .unwrap();
     let running = operator.to_engine().run(access, CancellationToken::new());
-    let error = tokio::time::timeout(PATIENCE, running).await.unwrap();
+    let error = tokio::time::timeout(TIMEOUT, running).await.unwrap();
     let error = error.unwrap_err();
     assert!(
         matches!(error, kopf_engine::operator::Error::Login(_)),
@@ -271,36 +271,36 @@ async fn tokens_that_are_refused_end_the_operator() {
     assert_eq!(logins.load(Ordering::Relaxed), 2);
 }
 
-/// What the login handlers below know of the cluster, and how often they were called.
+/// The connection for the login handlers below, and the number of their calls.
 #[derive(Clone)]
-struct Known {
+struct Connection {
     info: kopf::ConnectionInfo,
     logins: Arc<AtomicUsize>,
 }
 
-/// Fails at first; then the token of the number of its success.
+/// Fails at the first attempt. Then returns the token with the number of the successful call.
 #[kopf::on::login(registry = "login", backoff = 0.01)]
-async fn login_fn(State(known): State<Known>, retry: Retry) -> kopf::Result<kopf::ConnectionInfo> {
+async fn login_fn(State(connection): State<Connection>, retry: Retry) -> kopf::Result<kopf::ConnectionInfo> {
     if *retry == 0 {
         return Err(kopf::temporary("not yet").delay(0.01));
     }
-    let number = known.logins.fetch_add(1, Ordering::Relaxed);
+    let number = connection.logins.fetch_add(1, Ordering::Relaxed);
     Ok(kopf::ConnectionInfo {
         token: Some(format!("token-{number}")),
-        ..known.info
+        ..connection.info
     })
 }
 
-/// Has nothing to say.
+/// Returns no credentials.
 #[kopf::on::login(registry = "login")]
 fn other_login_fn() -> Option<kopf::Credentials> {
     None
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn login_handlers_are_called_when_it_is_needed() {
+async fn login_handlers_are_called_when_credentials_are_needed() {
     let cluster = Cluster::start().await;
-    let known = Known {
+    let connection = Connection {
         info: kopf::ConnectionInfo {
             server: cluster.listening.url().to_owned(),
             ca_data: Some(cluster.listening.authority_pem().to_owned()),
@@ -313,11 +313,11 @@ async fn login_handlers_are_called_when_it_is_needed() {
         .registry("login")
         .handler(on::create("configmaps", handle))
         .state(Arc::clone(&calls))
-        .state(known.clone())
+        .state(connection.clone())
         .build()
         .unwrap();
     let running = operator.start_with_login().await.unwrap();
-    assert_eq!(known.logins.load(Ordering::Relaxed), 1);
+    assert_eq!(connection.logins.load(Ordering::Relaxed), 1);
     cluster.issue(1);
     cluster.revoke(0);
     let objects = cluster.objects();
@@ -331,14 +331,14 @@ async fn login_handlers_are_called_when_it_is_needed() {
             sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, handled).await.unwrap();
-    assert_eq!(known.logins.load(Ordering::Relaxed), 2);
+    tokio::time::timeout(TIMEOUT, handled).await.unwrap();
+    assert_eq!(connection.logins.load(Ordering::Relaxed), 2);
     running.stop().await.unwrap();
     assert_eq!(calls.lock().unwrap()["object"], 1);
 }
 
 #[tokio::test]
-async fn login_handlers_that_fail_for_good_end_the_operator() {
+async fn permanent_login_failures_stop_the_operator() {
     fn never() -> kopf::Result<kopf::Credentials> {
         Err(kopf::permanent("no such user"))
     }

@@ -1,9 +1,9 @@
-//! Indices and memos of this front on a sandbox in the same process.
+//! Indices and memos of the Rust API on an in-process sandbox.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what goes wrong here fails a test"
+    reason = "failures fail the test"
 )]
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ use kopf::prelude::*;
 use kopf::{Body, Patch};
 use kopf_sandbox::Sandbox;
 
-/// A cluster of config maps; no definitions are needed for them.
+/// A cluster of config maps, which need no CRD.
 struct Cluster {
     client: kopf_client::Client,
     maps: Api<ConfigMap>,
@@ -51,19 +51,20 @@ impl Cluster {
             .unwrap();
     }
 
-    /// What handlers have noted on a map: they have no status.
-    async fn noted(&self, name: &str, is_so: impl Fn(&str) -> bool) -> String {
+    /// Waits for the annotation that handlers write, because config maps have no status. Returns
+    /// it.
+    async fn noted(&self, name: &str, condition: impl Fn(&str) -> bool) -> String {
         let mut seen = String::new();
         for _ in 0..1_000 {
             let map = self.maps.get(name).await.unwrap();
             let annotations = map.metadata.annotations.unwrap_or_default();
             seen = annotations.get("noted").cloned().unwrap_or_default();
-            if is_so(&seen) {
+            if condition(&seen) {
                 return seen;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        panic!("it is not so: {seen:?}");
+        panic!("the condition does not hold: {seen:?}");
     }
 }
 
@@ -109,21 +110,21 @@ fn ask(
     patch.meta().annotation("noted", noted);
 }
 
-/// What it is asked again by: not by its own writes.
+/// Returns the value whose changes trigger the handler, unlike its own writes.
 fn again(body: &Body) -> Option<String> {
     body.value()["data"]["again"].as_str().map(str::to_owned)
 }
 
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "filters get what they ask for"
+    reason = "filters take arguments by value"
 )]
 fn is_another(body: Body, visits: Memo<Visits>) -> bool {
     visits.read().last != again(&body)
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_look_up_what_functions_have_indexed() {
+async fn handlers_look_up_indexed_values() {
     let cluster = Cluster::start();
     cluster
         .create("one", json!({"color": "red", "size": "1"}))
@@ -154,7 +155,7 @@ async fn handlers_look_up_what_functions_have_indexed() {
     cluster
         .patch("two", json!({"data": {"size": "nonsense"}}))
         .await;
-    // Objects are indexed each for itself.
+    // Objects are indexed independently of each other.
     tokio::time::sleep(Duration::from_secs(1)).await;
     cluster
         .patch("asking", json!({"data": {"again": "1"}}))
@@ -184,7 +185,7 @@ impl IndexOf for Kinds {
 }
 
 #[test]
-fn indices_that_are_not_there_are_refused() {
+fn missing_and_conflicting_indices_are_rejected() {
     let ask = |_: Index<Kinds>| async {};
     let error = |builder: kopf::OperatorBuilder| builder.build().unwrap_err().to_string();
     let asking = || Operator::builder().handler(on::create("things", ask).id("ask"));
@@ -203,7 +204,7 @@ fn indices_that_are_not_there_are_refused() {
         .handler(kopf::index("things", other).id("kinds"))
         .handler(kopf::index("others", |Name(name): Name| name).id("kinds"));
     let message = error(builder);
-    assert!(message.contains("give one of them another id"), "{message}");
+    assert!(message.contains("give one of the functions another id"), "{message}");
     let kinds = |Name(name): Name| name;
     let operator = asking().handler(kopf::index("things", kinds).id("kinds"));
     assert!(operator.build().is_ok());

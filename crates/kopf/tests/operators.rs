@@ -1,10 +1,10 @@
-//! Operators of this front on a sandbox in the same process, with time that passes at once: what
-//! handlers get as their arguments, and what becomes of what they return.
+//! Operators of the Rust API on an in-process sandbox with paused time: arguments and results of
+//! handlers.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what goes wrong here fails a test"
+    reason = "failures fail the test"
 )]
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ spec:
         openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
 ";
 
-/// A sandbox with the definition of things.
+/// A sandbox with the CRD of things.
 struct Cluster {
     client: kopf_client::Client,
     things: Api<DynamicObject>,
@@ -83,18 +83,18 @@ impl Cluster {
             .unwrap();
     }
 
-    /// The object, as soon as it is as it should be.
-    async fn eventually(&self, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    /// Waits until the condition holds. Returns the object.
+    async fn eventually(&self, name: &str, condition: impl Fn(&Value) -> bool) -> Value {
         let mut seen = Value::Null;
         for _ in 0..1_000 {
             let object = self.things.get(name).await.unwrap();
             seen = kopf::serde_json::to_value(object).unwrap();
-            if is_so(&seen) {
+            if condition(&seen) {
                 return seen;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        panic!("it is not so: {seen:#}");
+        panic!("the condition does not hold: {seen:#}");
     }
 
     async fn has_event(&self, text: &str) -> bool {
@@ -169,7 +169,7 @@ async fn arguments(
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_get_what_they_ask_for() {
+async fn handlers_receive_their_arguments() {
     let cluster = Cluster::start().await;
     let operator = Operator::builder()
         .registry("arguments")
@@ -215,7 +215,7 @@ struct Volume {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_extracted_fails_permanently_with_a_reason() {
+async fn malformed_arguments_fail_permanently_with_a_reason() {
     #[kopf::on::create("things", registry = "typed")]
     async fn typed(Spec(volume): Spec<Volume>) -> u32 {
         volume.size
@@ -240,7 +240,7 @@ async fn what_cannot_be_extracted_fails_permanently_with_a_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_are_retried_or_not_as_they_say() {
+async fn errors_are_retried_by_their_kind() {
     #[derive(Debug, thiserror::Error)]
     #[error("arbitrary")]
     struct Arbitrary;
@@ -369,7 +369,7 @@ async fn sub_handlers_have_their_own_retries_and_results() {
         json!({"text": "second", "retry": 1})
     );
     assert_eq!(thing["status"]["parent/blocking"], "one");
-    // What can have no progress cannot be a sub-handler.
+    // Ids that cannot be stored in progress records are rejected.
     for (name, id) in [("two", ""), ("three", "a b")] {
         cluster.create(name, json!({"items": ["first", id]})).await;
     }
@@ -399,7 +399,7 @@ async fn operators_in_one_process_have_their_own_handlers() {
     let one = Operator::builder().registry("one").build().unwrap();
     let two = Operator::builder().registry("two").build().unwrap();
     let one = one.start(first.client.clone()).await.unwrap();
-    // Kube's client is good enough, too.
+    // The client of kube works as well.
     let two = two.start(second.client.kube()).await.unwrap();
     first.create("x", json!({})).await;
     second.create("x", json!({})).await;
@@ -459,16 +459,16 @@ async fn children_are_adopted_and_events_are_posted_from_handlers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_objects_of_a_kind_are_those_beside_the_object() {
+async fn apis_are_in_the_namespace_of_the_object() {
     use kopf::k8s_openapi::api::core::v1::Namespace as Ns;
 
-    #[kopf::on::create("things", registry = "beside")]
+    #[kopf::on::create("things", registry = "apis")]
     async fn namespaced(maps: Api<ConfigMap>, all: Api<Ns>) -> kopf::Result<Value> {
         all.get("default").await?;
         Ok(json!(maps.resource_url()))
     }
 
-    #[kopf::on::event("namespaces", registry = "beside")]
+    #[kopf::on::event("namespaces", registry = "apis")]
     async fn without(maps: Result<Api<ConfigMap>, Rejection>, all: Api<Ns>, patch: Patch) {
         let refusal = maps.map(drop).unwrap_err();
         let meta = patch.meta();
@@ -477,7 +477,7 @@ async fn the_objects_of_a_kind_are_those_beside_the_object() {
     }
 
     let cluster = Cluster::start().await;
-    let operator = Operator::builder().registry("beside").build().unwrap();
+    let operator = Operator::builder().registry("apis").build().unwrap();
     let running = operator.start(cluster.client.clone()).await.unwrap();
     cluster.create("one", json!({})).await;
     let thing = cluster
@@ -512,7 +512,7 @@ async fn an_operator_without_handlers_runs_until_it_is_stopped() {
 }
 
 #[test]
-fn registration_keeps_the_order_of_the_file() {
+fn handlers_are_registered_in_file_order() {
     #[kopf::on::create("things", registry = "order", id = "first")]
     #[kopf::on::create("things", registry = "order", id = "second")]
     fn handler() {}
@@ -530,10 +530,10 @@ fn registration_keeps_the_order_of_the_file() {
     another();
 }
 
-/// In real time: it does not pass by itself while threads are busy.
+/// Runs in real time, because paused time does not advance while threads are busy.
 #[tokio::test]
 async fn blocking_daemons_leave_threads_to_others() {
-    #[expect(clippy::needless_pass_by_value, reason = "arguments are what they are")]
+    #[expect(clippy::needless_pass_by_value, reason = "arguments are passed by value")]
     fn guard(stopped: Stopped) {
         while !stopped.wait_blocking(0.05) {}
     }
@@ -559,7 +559,7 @@ async fn blocking_daemons_leave_threads_to_others() {
 mod children {
     use super::*;
 
-    /// Applies a child, and waits for it.
+    /// Applies a child and waits for it.
     #[kopf::on::create(
         "things",
         labels = {"app": "web"},

@@ -1,6 +1,6 @@
 //! Traces of an operator, as a collector receives them.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong here fails a test")]
+#![expect(clippy::unwrap_used, reason = "failures fail the test")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use kopf::prelude::*;
 use kopf_sandbox::Sandbox;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// A collector that keeps the bodies of all requests.
+/// A collector that stores the bodies of all requests.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<u8>>>);
 

@@ -1,10 +1,10 @@
-//! Operators with exactly the permissions that are derived from their handlers, on a sandbox that checks
-//! them; and their manifests, as the API server sees them.
+//! Operators with exactly the permissions derived from their handlers, on a sandbox with RBAC; and
+//! their manifests.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what goes wrong here fails a test"
+    reason = "failures fail the test"
 )]
 
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ impl Cluster {
         manifests.load(&self.sandbox).await.unwrap();
     }
 
-    /// A client with the rights of the service account. Its requests are recorded.
+    /// Returns a client with the permissions of the service account. Its requests are recorded.
     fn client(&self) -> Client {
         let requests = Arc::clone(&self.requests);
         let service = self.sandbox.service();
@@ -115,7 +115,7 @@ impl Cluster {
         }
         assert!(
             self.admin.get_json(THING).await.is_err(),
-            "it is not released"
+            "the finalizer is not removed"
         );
         stop.cancel();
         running.join_next().await.unwrap().unwrap().unwrap();
@@ -130,24 +130,24 @@ impl Cluster {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         }
         let requests = self.requests.lock().unwrap();
-        panic!("it is not handled; the requests: {requests:?}");
+        panic!("the object is not handled; requests: {requests:?}");
     }
 
-    /// The permitted requests, and those that were refused.
+    /// Returns the permitted and the rejected requests.
     fn requests(&self) -> (BTreeSet<(String, String)>, Vec<Request>) {
         let requests = self.requests.lock().unwrap();
-        let (refused, permitted): (Vec<_>, Vec<_>) = requests
+        let (rejected, permitted): (Vec<_>, Vec<_>) = requests
             .iter()
             .cloned()
             .partition(|(_, _, code)| *code == 403);
         let permitted = permitted.into_iter();
         let resources = permitted.filter(|(verb, _, _)| !verb.is_empty());
         let permitted = resources.map(|(verb, resource, _)| (verb, resource));
-        (permitted.collect(), refused)
+        (permitted.collect(), rejected)
     }
 }
 
-/// The verb and the resource of a request to a resource; nothing for discovery and reviews.
+/// Returns the verb and the resource of a request; empty for discovery and reviews.
 fn described(method: &str, uri: &http::Uri) -> (String, String) {
     let parts: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
     let parts = match parts.as_slice() {
@@ -206,7 +206,7 @@ fn needed(requirements: &Requirements) -> BTreeSet<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_of_the_cluster_needs_all_of_its_permissions_and_no_other() {
+async fn cluster_wide_operators_need_exactly_their_permissions() {
     let cluster = Cluster::start().await;
     let launch = Launch {
         standalone: true,
@@ -215,13 +215,13 @@ async fn an_operator_of_the_cluster_needs_all_of_its_permissions_and_no_other() 
     let operator = builder().build().unwrap();
     let requirements = cluster.permit(&plan(launch), &operator).await;
     cluster.handle(operator).await;
-    let (permitted, refused) = cluster.requests();
-    assert_eq!(refused, []);
+    let (permitted, rejected) = cluster.requests();
+    assert_eq!(rejected, []);
     assert_eq!(permitted, needed(&requirements));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_of_a_namespace_has_permissions_there_only() {
+async fn namespaced_operators_have_permissions_in_their_namespace() {
     let cluster = Cluster::start().await;
     let launch = Launch {
         namespaces: vec!["default".to_owned()],
@@ -241,13 +241,13 @@ async fn an_operator_of_a_namespace_has_permissions_there_only() {
         BTreeSet::from(["customresourcedefinitions", "namespaces"])
     );
     cluster.handle(operator).await;
-    let (permitted, refused) = cluster.requests();
-    assert_eq!(refused, []);
+    let (permitted, rejected) = cluster.requests();
+    assert_eq!(rejected, []);
     assert_eq!(permitted, needed(&requirements));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_without_a_permission_is_refused() {
+async fn requests_without_permission_are_rejected() {
     let cluster = Cluster::start().await;
     let launch = Launch {
         standalone: true,
@@ -265,10 +265,10 @@ async fn an_operator_without_a_permission_is_refused() {
         .load(&kopf_shipping::rbac(&plan.identity, &requirements))
         .await;
     cluster.handle(operator).await;
-    let (_, refused) = cluster.requests();
-    let refused: BTreeSet<_> = refused.into_iter().collect();
+    let (_, rejected) = cluster.requests();
+    let rejected: BTreeSet<_> = rejected.into_iter().collect();
     let events = ("create".to_owned(), "events".to_owned(), 403);
-    assert_eq!(refused, BTreeSet::from([events]));
+    assert_eq!(rejected, BTreeSet::from([events]));
 }
 
 #[tokio::test]
@@ -293,7 +293,7 @@ async fn manifests_are_accepted_by_the_server() {
     };
     let definitions = &plan.other_definitions;
     let text = kopf_shipping::manifests(&plan.identity, &requirements, definitions, &deployment);
-    // Loading creates each object: the server checks it as for a dry run, and keeps it.
+    // Loading creates each object, so that the server validates it.
     let cluster_without = Sandbox::builder().rbac().build().unwrap();
     let manifests = Manifests::parse([("manifests", text.unwrap())]).unwrap();
     let loaded = manifests.load(&cluster_without).await.unwrap();

@@ -1,25 +1,25 @@
-//! What the compiler accepts, and what it says otherwise: about attributes, arguments, options.
+//! Programs that the compiler accepts or rejects: attributes, arguments, options.
 //!
-//! The texts are those of the pinned toolchain; after a change, `TRYBUILD=overwrite cargo test -p kopf
-//! --test ui` writes them anew. What is accepted is a part of this program: it is compiled with it, and
-//! trybuild would have to build all of Kopf once more to run it.
+//! The messages are those of the pinned toolchain. After changes, update them with
+//! `TRYBUILD=overwrite cargo test -p kopf --test ui`. The accepted programs are modules of this
+//! test, because trybuild would build all of Kopf again to run them.
 
-#![allow(dead_code, reason = "most of it is there to be compiled")]
+#![allow(dead_code, reason = "most of the code is only compiled")]
 #![allow(
     clippy::needless_pass_by_value,
     clippy::print_stdout,
     clippy::too_many_arguments,
     clippy::unnecessary_wraps,
     clippy::unused_async,
-    reason = "it is written like examples"
+    reason = "the code is written like examples"
 )]
 
 #[path = "ui/pass/arguments.rs"]
 mod arguments;
 #[path = "ui/pass/closures.rs"]
 mod closures;
-#[path = "ui/pass/face.rs"]
-mod face;
+#[path = "ui/pass/overview.rs"]
+mod overview;
 #[path = "ui/pass/indices.rs"]
 mod indices;
 #[path = "ui/pass/names.rs"]
@@ -32,10 +32,10 @@ mod resources;
 mod results;
 
 #[test]
-fn what_is_accepted_stays_accepted() {
+fn valid_programs_run() {
     arguments::main();
     closures::main();
-    face::main();
+    overview::main();
     indices::main();
     names::main();
     options::main();
@@ -44,7 +44,7 @@ fn what_is_accepted_stays_accepted() {
 }
 
 #[test]
-fn all_that_is_declared_can_be_built() {
+fn declared_handlers_can_be_built() {
     let operator = kopf::Operator::builder().handlers_from_macros().build();
     let operator = format!("{:?}", operator.unwrap());
     for handler in [
@@ -61,6 +61,6 @@ fn all_that_is_declared_can_be_built() {
 }
 
 #[test]
-fn messages_of_the_compiler_name_what_is_wrong_and_what_is_accepted() {
+fn invalid_programs_fail_with_messages() {
     trybuild::TestCases::new().compile_fail("tests/ui/fail/*.rs");
 }

@@ -1,4 +1,4 @@
-//! Requests of the test to the API, not by the operator.
+//! Requests of the test to the API, independent of the operator.
 
 use http::{Method, Request};
 use kube::Client;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::objects::{KindRef, ObjectRef};
 use super::refusal::Refusal;
 
-/// A client for the requests of the test. Failures that are not refusals fail the test.
+/// A client for requests of the test. Failures other than rejected requests fail the test.
 pub(super) struct Access {
     client: Client,
 }
@@ -127,7 +127,7 @@ impl Access {
             _ => Vec::new(),
         };
         events.retain(|event| event["involvedObject"]["name"] == *object.name);
-        // Their names are generated: the order of names says nothing, that of versions does.
+        // The names are generated; resource versions give the order.
         events.sort_by_key(|event| {
             let version = event["metadata"]["resourceVersion"].as_str();
             version.and_then(|version| version.parse::<u64>().ok())
@@ -135,7 +135,7 @@ impl Access {
         events
     }
 
-    /// Waits until the resource of a CRD is served: that is some time after its creation.
+    /// Waits until the resource of a CRD is served, which happens some time after its creation.
     async fn served(&self, definition: &Value) {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -187,7 +187,7 @@ impl Access {
             }
             KindRef::Named { name, group } => self.find_named(name, group.as_deref()).await,
         }
-        .unwrap_or_else(|| panic!("the API has no such kind: {kind:?}; is its CRD there?"))
+        .unwrap_or_else(|| panic!("the API has no such kind: {kind:?}; is its CRD installed?"))
     }
 
     async fn find_named(&self, name: &str, group: Option<&str>) -> Option<Place> {

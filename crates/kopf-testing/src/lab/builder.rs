@@ -1,4 +1,4 @@
-//! What is in a lab before it starts.
+//! The builder of labs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::running::Runner;
 use super::{Lab, Recorder};
 use crate::Manifest;
 
-/// A lab to be started; see [`Lab::new`].
+/// A builder of labs; see [`Lab::new`].
 #[derive(Debug, Default)]
 #[must_use = "a lab does nothing until `.start().await`"]
 pub struct Builder {
@@ -40,20 +40,20 @@ impl Builder {
         self.with(definition)
     }
 
-    /// Objects that are there before the operator starts: definitions of custom resources, and
-    /// anything else. See [`manifest!`](crate::manifest!).
+    /// Adds objects that exist before the operator starts: CRDs and any others. See
+    /// [`manifest!`](crate::manifest!).
     pub fn with(mut self, manifest: impl Into<Manifest>) -> Self {
         self.objects.extend(manifest.into().into_objects());
         self
     }
 
-    /// The operator under test.
+    /// Sets the operator under test.
     pub fn operator(mut self, operator: Operator) -> Self {
         self.operator = Some(operator);
         self
     }
 
-    /// Makes uids, generated names and faults the same in every run.
+    /// Sets the seed of uids, generated names and faults, to make them reproducible.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
@@ -61,10 +61,10 @@ impl Builder {
 
     /// Starts the API, creates the objects, starts the operator, and waits until it watches.
     ///
-    /// Objects which exist already may still be unhandled then: see [`Lab::settled`].
+    /// Existing objects may not be handled yet: see [`Lab::settled`].
     pub async fn start(self) -> Lab {
         let Some(operator) = self.operator else {
-            panic!("a lab needs an operator: .operator(…)");
+            panic!("a lab requires an operator: .operator(…)");
         };
         let mut sandbox = Sandbox::builder();
         if let Some(seed) = self.seed {
@@ -72,7 +72,7 @@ impl Builder {
         }
         let sandbox = sandbox
             .build()
-            .unwrap_or_else(|error| panic!("no sandbox: {error}"));
+            .unwrap_or_else(|error| panic!("cannot build the sandbox: {error}"));
         let access = Access::new(kube::Client::new(sandbox.service(), "default"));
         for object in self.objects {
             let applied = access.apply(object).await;
@@ -90,7 +90,8 @@ impl Builder {
     }
 }
 
-/// Whether time is virtual. Tokio does not tell, but virtual time does not pass by itself.
+/// Returns `true` if time is virtual. Tokio has no API for this, but virtual time does not advance
+/// during a blocking sleep.
 fn is_time_paused() -> bool {
     let before = Instant::now();
     std::thread::sleep(Duration::from_micros(50));

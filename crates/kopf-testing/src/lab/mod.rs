@@ -23,15 +23,14 @@ use self::running::Runner;
 use crate::Manifest;
 use crate::recording::{Breakpoint, Call, Moment, Recorder};
 
-/// For how long an operator may be busy before the test gives up on it: longer than any request
-/// is tried.
-const PATIENCE: Duration = Duration::from_secs(3600);
-/// The same where seconds are real ones.
-const REAL_PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit for an operator to settle; exceeds the retries of any request.
+const VIRTUAL_TIMEOUT: Duration = Duration::from_secs(3600);
+/// Time limit in real time.
+const REAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An operator and a Kubernetes API of its own, in one process; see the [crate](crate).
+/// An operator and its own Kubernetes API in one process; see the [crate](crate).
 ///
-/// Everything ends when it is dropped; [`finish`](Self::finish) ends it gracefully.
+/// Dropping it stops both; [`finish`](Self::finish) shuts them down gracefully.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -53,10 +52,10 @@ const REAL_PATIENCE: Duration = Duration::from_secs(60);
 /// lab.settled().await;
 /// assert!(lab.get(&object).await["metadata"]["annotations"]["kopf.zalando.org/make"].is_string());
 ///
-/// lab.restart_operator().await; // what it knew is on the object
+/// lab.restart_operator().await; // its progress is stored on the object
 /// lab.advance(4 * 3600).await;
 /// let annotations = &lab.get(&object).await["metadata"]["annotations"];
-/// assert!(annotations["kopf.zalando.org/make"].is_null(), "it is done");
+/// assert!(annotations["kopf.zalando.org/make"].is_null(), "the handler is finished");
 /// # lab.finish().await;
 /// # }
 /// ```
@@ -76,27 +75,27 @@ impl fmt::Debug for Lab {
     }
 }
 
-/// Starting and the operator's life.
+/// The lifecycle of the lab and the operator.
 impl Lab {
-    /// Begins a lab: say what is in it, then [`start`](Builder::start) it.
-    #[allow(clippy::new_ret_no_self, reason = "a lab without an operator is none")]
+    /// Returns a builder. Configure and [`start`](Builder::start) it.
+    #[allow(clippy::new_ret_no_self, reason = "a lab requires an operator")]
     pub fn new() -> Builder {
         Builder::default()
     }
 
-    /// Waits until the operator has nothing to do now: all that has happened is seen, handled
-    /// and written.
+    /// Waits until the operator is idle: all events are received and handled, and all patches are
+    /// sent.
     ///
-    /// It may still wait for something: for the next attempt of a handler that failed, for example.
-    /// [`advance`](Self::advance) goes on to that. Fails the test if the operator has ended by an
-    /// error, or never comes to rest.
+    /// It may still wait for deadlines, such as the next attempt of a failed handler;
+    /// [`advance`](Self::advance) lets these pass. Panics if the operator failed or does not
+    /// settle.
     pub async fn settled(&self) {
-        // With virtual time, a millisecond passes only when nobody can do anything without it.
-        // With real time, this is the best guess.
+        // Virtual time advances by a millisecond only when all tasks are idle. In real time, this
+        // is a heuristic.
         let (pause, rounds, patience) = if self.paused {
-            (Duration::from_millis(1), 2, PATIENCE)
+            (Duration::from_millis(1), 2, VIRTUAL_TIMEOUT)
         } else {
-            (Duration::from_millis(10), 10, REAL_PATIENCE)
+            (Duration::from_millis(10), 10, REAL_TIMEOUT)
         };
         let since = Instant::now();
         let mut quiet = 0;
@@ -112,42 +111,41 @@ impl Lab {
             };
             assert!(
                 since.elapsed() < patience,
-                "the operator does not come to rest: {:?}, {} requests are not answered",
+                "the operator does not settle: {:?}, {} pending requests",
                 self.runner,
                 self.recorder.pending(),
             );
         }
     }
 
-    /// Lets so much time pass (in seconds, or as a [`Duration`]), with all that happens meanwhile, and waits until the operator has
-    /// [settled](Self::settled).
+    /// Lets this time pass (in seconds, or as a [`Duration`]) with all events in it, and waits
+    /// until the operator has [settled](Self::settled).
     ///
-    /// Fails the test unless time is virtual (`#[tokio::test(start_paused = true)]`).
+    /// Panics unless time is virtual (`#[tokio::test(start_paused = true)]`).
     pub async fn advance(&self, time: impl IntoDuration) {
         let time = time
             .into_duration()
-            .unwrap_or_else(|error| panic!("time cannot be advanced: {error}"));
+            .unwrap_or_else(|error| panic!("cannot advance the time: {error}"));
         assert!(
             self.paused,
-            "time is real here: begin the test with #[tokio::test(start_paused = true)]"
+            "time is real: start the test with #[tokio::test(start_paused = true)]"
         );
-        // Not tokio::time::advance, which would jump over all deadlines at once.
+        // `tokio::time::advance` would skip all deadlines at once.
         sleep(time).await;
         self.settled().await;
     }
 
-    /// Stops the operator as in production: by asking it to, and with the time it needs.
+    /// Stops the operator gracefully, as in production.
     pub async fn stop_operator(&self) {
         self.runner.stop().await;
     }
 
-    /// Ends the operator as a power failure would: from now on, nothing of it reaches the API.
+    /// Kills the operator, as by a power failure: none of its requests reach the API any more.
     pub async fn kill_operator(&self) {
         self.runner.kill().await;
     }
 
-    /// Starts the operator again, after it was stopped or killed. It knows nothing but what is in
-    /// the API.
+    /// Starts the operator after it was stopped or killed. Its only state is in the API.
     pub async fn start_operator(&self) {
         self.runner.start(&self.access, &self.recorder).await;
     }
@@ -166,18 +164,20 @@ impl Lab {
     }
 }
 
-/// What users do to objects. None of it is among the [`calls`](Lab::calls).
+/// Requests of users. They are not among the [`calls`](Lab::calls).
 impl Lab {
-    /// Creates an object, or merges it into the existing one. Returns the object after that.
+    /// Creates an object, or merges it into the existing one. Returns the result.
     ///
-    /// Of several objects in the manifest, all are created, and the last one is returned. Namespaces that do not
-    /// exist are created. Fails the test if the API refuses an object; see [`try_apply`](Self::try_apply).
+    /// Of several objects in the manifest, all are created, and the last one is returned. Missing
+    /// namespaces are created. Panics if the API rejects an object; see
+    /// [`try_apply`](Self::try_apply).
     pub async fn apply(&self, manifest: impl Into<Manifest>) -> Value {
         let applied = self.try_apply(manifest).await;
         applied.unwrap_or_else(|refusal| panic!("cannot apply an object: {refusal}"))
     }
 
-    /// As [`apply`](Self::apply), for requests that the API may refuse: by the schema, by an admission handler.
+    /// Like [`apply`](Self::apply), for requests that the API may reject, such as by the schema or
+    /// by an admission handler.
     ///
     /// ```
     /// # use kopf::prelude::*;
@@ -196,7 +196,7 @@ impl Lab {
     /// ```
     ///
     /// # Errors
-    /// The refusal of the API. Objects before the refused one in the manifest are applied.
+    /// The rejection by the API. Earlier objects in the manifest remain applied.
     pub async fn try_apply(&self, manifest: impl Into<Manifest>) -> Result<Value, Refusal> {
         let mut last = Value::Null;
         for object in manifest.into().into_objects() {
@@ -205,35 +205,35 @@ impl Lab {
         Ok(last)
     }
 
-    /// The object as it is now; null if there is none.
+    /// Returns the object; null if it does not exist.
     ///
-    /// Objects are named by what was given by [`apply`](Self::apply), or by texts: `"kopfexamples/obj"`
-    /// for the namespace `default`, or `"kopfexamples/namespace/obj"`.
+    /// Objects are identified by the result of [`apply`](Self::apply), or by strings:
+    /// `"kopfexamples/obj"` in the namespace `default`, or `"kopfexamples/namespace/obj"`.
     pub async fn get(&self, object: impl Into<ObjectRef>) -> Value {
         self.access.get(&object.into()).await
     }
 
-    /// Whether the object exists.
+    /// Returns `true` if the object exists.
     pub async fn exists(&self, object: impl Into<ObjectRef>) -> bool {
         !self.get(object).await.is_null()
     }
 
-    /// All objects of a kind, in all namespaces: `"kopfexamples"`, `"deployments.apps"`.
+    /// Returns all objects of a resource in all namespaces: `"kopfexamples"`, `"deployments.apps"`.
     pub async fn list(&self, resource: &str) -> Vec<Value> {
         self.access.list(resource).await
     }
 
-    /// Changes the object by a merge-patch (null removes). Returns the object after that.
+    /// Changes the object by a merge-patch (null removes). Returns the result.
     pub async fn patch(&self, object: impl Into<ObjectRef>, patch: Value) -> Value {
         let object = object.into();
         let patched = self.try_patch(object.clone(), patch).await;
         patched.unwrap_or_else(|refusal| panic!("cannot patch {object:?}: {refusal}"))
     }
 
-    /// As [`patch`](Self::patch), for requests that the API may refuse.
+    /// Like [`patch`](Self::patch), for requests that the API may reject.
     ///
     /// # Errors
-    /// The refusal of the API.
+    /// The rejection by the API.
     pub async fn try_patch(
         &self,
         object: impl Into<ObjectRef>,
@@ -250,10 +250,10 @@ impl Lab {
         patched.unwrap_or_else(|refusal| panic!("cannot patch the status of {object:?}: {refusal}"))
     }
 
-    /// As [`patch_status`](Self::patch_status), for requests that the API may refuse.
+    /// Like [`patch_status`](Self::patch_status), for requests that the API may reject.
     ///
     /// # Errors
-    /// The refusal of the API.
+    /// The rejection by the API.
     pub async fn try_patch_status(
         &self,
         object: impl Into<ObjectRef>,
@@ -270,25 +270,25 @@ impl Lab {
         deleted.unwrap_or_else(|refusal| panic!("cannot delete {object:?}: {refusal}"));
     }
 
-    /// As [`delete`](Self::delete), for requests that the API may refuse.
+    /// Like [`delete`](Self::delete), for requests that the API may reject.
     ///
     /// # Errors
-    /// The refusal of the API; one with the code 404 if the object does not exist.
+    /// The rejection by the API; with the code 404 if the object does not exist.
     pub async fn try_delete(&self, object: impl Into<ObjectRef>) -> Result<(), Refusal> {
         self.access.delete(&object.into()).await
     }
 
-    /// The k8s-events of the object, in their order.
+    /// Returns the k8s-events of the object, in their order.
     pub async fn events(&self, object: impl Into<ObjectRef>) -> Vec<Value> {
         self.access.events(&object.into()).await
     }
 }
 
-/// Behind the scenes.
+/// Faults, records and breakpoints.
 impl Lab {
-    /// Faults of the API: errors, broken connections, lost events.
+    /// Returns the faults of the API: errors, broken connections, lost events.
     ///
-    /// They strike the lab's own requests, too; limit them by verb, kind or number.
+    /// They affect the requests of the lab as well; limit them by verb, kind or number.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -308,7 +308,7 @@ impl Lab {
         self.sandbox.faults()
     }
 
-    /// All that the operator has written so far, k8s-events included.
+    /// Returns all writes of the operator so far, including k8s-events.
     ///
     /// ```
     /// # use kopf::prelude::*;
@@ -331,7 +331,7 @@ impl Lab {
     }
 
     /// Stops the operator's `nth` write from now on (the first is 1), before or after the server
-    /// has done it, so that something else can happen at that moment. K8s-events are not counted.
+    /// executes it, to test concurrent events. K8s-events are not counted.
     ///
     /// ```
     /// # use kopf::prelude::*;
@@ -347,7 +347,7 @@ impl Lab {
     /// let written = lab.breakpoint(1, Moment::After);
     /// lab.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}})).await;
     /// written.reached().await;
-    /// lab.kill_operator().await; // it never learns that its write has succeeded
+    /// lab.kill_operator().await; // it does not receive the response
     /// lab.start_operator().await;
     /// lab.settled().await;
     /// assert_eq!(lab.calls().iter().filter(|call| call.verb == "patch").count(), 1);
@@ -357,12 +357,12 @@ impl Lab {
         self.recorder.breakpoint(nth, moment)
     }
 
-    /// A client of the API for anything else. What it does is not recorded.
+    /// Returns a client of the API for other requests, which are not recorded.
     pub fn client(&self) -> kube::Client {
         self.access.client()
     }
 
-    /// The API.
+    /// Returns the sandbox.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }

@@ -1,8 +1,8 @@
-//! How tests name objects.
+//! References to objects.
 
 use serde_json::Value;
 
-/// Which object is meant: by the object itself, or by a text such as `"kopfexamples/obj"`.
+/// A reference to an object: the object itself, or a string such as `"kopfexamples/obj"`.
 ///
 /// ```
 /// use kopf_testing::ObjectRef;
@@ -18,12 +18,12 @@ pub struct ObjectRef {
     pub(super) name: String,
 }
 
-/// Which kind is meant.
+/// A reference to a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KindRef {
-    /// As objects say it.
+    /// The API version and kind of an object.
     Kind { api_version: String, kind: String },
-    /// As people say it: a plural, singular or short name, or the kind; with or without a group.
+    /// A plural, singular or short name, or the kind; with or without a group.
     Named { name: String, group: Option<String> },
 }
 
@@ -41,7 +41,7 @@ impl KindRef {
 }
 
 impl From<&Value> for ObjectRef {
-    /// Fails the test if this is no object of Kubernetes.
+    /// Panics if the value is not a Kubernetes object.
     #[track_caller]
     fn from(object: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -51,7 +51,7 @@ impl From<&Value> for ObjectRef {
             text(&object["kind"]),
             text(&metadata["name"]),
         ) else {
-            panic!("not an object, it has no apiVersion, kind or name: {object}");
+            panic!("not an object: apiVersion, kind or name is missing: {object}");
         };
         Self {
             kind: KindRef::Kind { api_version, kind },
@@ -62,7 +62,7 @@ impl From<&Value> for ObjectRef {
 }
 
 impl From<&str> for ObjectRef {
-    /// Fails the test if this is neither `kind/name` nor `kind/namespace/name`.
+    /// Panics unless the string is `kind/name` or `kind/namespace/name`.
     #[track_caller]
     fn from(text: &str) -> Self {
         let steps: Vec<&str> = text.split('/').collect();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_name_objects() {
+    fn strings_refer_to_objects() {
         let object = ObjectRef::from("deployments.apps/shop/web");
         assert_eq!(
             object.kind,
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not an object")]
-    fn what_has_no_name_is_no_object() {
+    fn values_without_names_are_rejected() {
         let _ = ObjectRef::from(&json!({"apiVersion": "v1", "kind": "Pod"}));
     }
 }

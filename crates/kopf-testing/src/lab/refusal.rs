@@ -1,21 +1,22 @@
-//! Requests that the API refuses.
+//! Rejected requests.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// A request that the API has refused: by validation, by admission, by a conflict, or because the object does not
-/// exist.
+/// A request that the API rejected: by validation, by admission, by a conflict, or because the
+/// object does not exist.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The HTTP status code, such as 422.
     pub code: u16,
-    /// The reason for programs, such as `Invalid` or `NotFound`; empty if the response has none.
+    /// The machine-readable reason, such as `Invalid` or `NotFound`; empty if the response has
+    /// none.
     pub reason: String,
-    /// The message for people; empty if the response has none.
+    /// The human-readable message; empty if the response has none.
     pub message: String,
-    /// The whole response, usually a `Status` of Kubernetes.
+    /// The whole response, usually a Kubernetes `Status`.
     pub response: Value,
 }
 
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_have_the_text_of_the_response() {
+    fn errors_contain_the_message_of_the_response() {
         let response = json!({"kind": "Status", "reason": "Invalid", "message": "not so"});
         let refusal = Refusal::new(422, response);
         assert_eq!(refusal.reason, "Invalid");

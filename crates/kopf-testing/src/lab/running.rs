@@ -1,4 +1,4 @@
-//! The operator of a lab: started, watched, stopped, killed.
+//! The operator of a lab: start, stop, kill.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use crate::recording::{Line, Recorder};
 
-/// Runs one operator at a time, again and again.
+/// Runs one operator at a time, repeatedly.
 pub(super) struct Runner {
     operator: Operator,
-    /// One for all runs: for a restarted operator, time has gone on.
+    /// One clock for all runs, so that time continues across restarts.
     clock: Clock,
     running: Mutex<Option<Running>>,
 }
@@ -102,12 +102,12 @@ impl Runner {
         running.as_ref().is_none_or(|it| it.inspect.is_settled())
     }
 
-    /// Fails the test if the operator has ended by itself.
+    /// Panics if the operator exited without being stopped.
     pub(super) fn check(&self) {
         let ended = self.lock().as_mut().and_then(|it| it.task.try_join_next());
         if let Some(ended) = ended {
             judge(ended);
-            panic!("the operator has stopped by itself");
+            panic!("the operator exited without being stopped");
         }
     }
 }
@@ -115,7 +115,7 @@ impl Runner {
 fn judge(ended: Result<Result<(), String>, tokio::task::JoinError>) {
     match ended {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => panic!("the operator has failed: {error}"),
-        Err(error) => panic!("the operator has panicked: {error}"),
+        Ok(Err(error)) => panic!("the operator failed: {error}"),
+        Err(error) => panic!("the operator panicked: {error}"),
     }
 }

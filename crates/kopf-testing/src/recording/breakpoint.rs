@@ -1,39 +1,39 @@
-//! Writes that are stopped on their way, so that a test can do something at that very moment.
+//! Writes that are held back, so that a test can act at that moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
 
-/// When a write is stopped.
+/// The moment at which a write is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Moment {
-    /// Before it reaches the server: nothing has happened yet.
+    /// Before it reaches the server.
     Before,
-    /// After the server has done it: the operator has not got the answer yet.
+    /// After the server executed it, before the operator receives the response.
     After,
 }
 
-/// A write that is to be stopped. It goes on when this is dropped.
+/// A breakpoint for a write. Dropping it releases the write.
 #[derive(Debug)]
-#[must_use = "the write goes on as soon as the breakpoint is dropped"]
+#[must_use = "the write is released when the breakpoint is dropped"]
 pub struct Breakpoint {
     point: Arc<Point>,
 }
 
 impl Breakpoint {
-    /// Waits until the write is there.
+    /// Waits until the write reaches the breakpoint.
     pub async fn reached(&self) {
         self.point.reached.cancelled().await;
     }
 
-    /// Whether the write is there.
+    /// Returns `true` if the write has reached the breakpoint.
     pub fn is_reached(&self) -> bool {
         self.point.reached.is_cancelled()
     }
 
-    /// Lets the write go on.
+    /// Releases the write.
     pub fn release(self) {}
 }
 
@@ -54,7 +54,7 @@ struct Point {
 /// All breakpoints of one recorder.
 #[derive(Debug, Default)]
 pub(super) struct Breakpoints {
-    /// How many writes were begun.
+    /// The number of started writes.
     begun: AtomicU64,
     points: Mutex<Vec<Weak<Point>>>,
 }
@@ -73,12 +73,12 @@ impl Breakpoints {
         Breakpoint { point }
     }
 
-    /// The number of the write that begins now.
+    /// Returns the number of a new write.
     pub(super) fn begin(&self) -> u64 {
         self.begun.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Waits for as long as a breakpoint holds this write at this moment.
+    /// Waits while a breakpoint holds this write at this moment.
     pub(super) async fn pass(&self, number: u64, moment: Moment) {
         let point = {
             let points = self.points.lock().unwrap_or_else(PoisonError::into_inner);

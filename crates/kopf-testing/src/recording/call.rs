@@ -1,4 +1,4 @@
-//! One request that changes something, and what was answered.
+//! A recorded write with its response.
 
 use http::Method;
 use serde_json::Value;
@@ -7,28 +7,28 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Call {
-    /// What it does, as Kubernetes names it: `create`, `update`, `patch`, `delete`.
+    /// The Kubernetes verb: `create`, `update`, `patch`, `delete`.
     pub verb: &'static str,
     /// The path of the URL, without the query.
     pub path: String,
-    /// The API group; empty for the core one.
+    /// The API group; empty for the core group.
     pub group: String,
     /// The plural name of the resource.
     pub resource: String,
-    /// The subresource, e.g. `status`.
+    /// The subresource, such as `status`.
     pub subresource: Option<String>,
     /// The namespace, if the path has one.
     pub namespace: Option<String>,
     /// The name of the object, if the path has one.
     pub name: Option<String>,
-    /// The content type, which tells the kinds of patches apart.
+    /// The content type, which determines the type of a patch.
     pub content_type: String,
-    /// What was sent: for patches, an object is a merge-patch, a list is a JSON-patch.
+    /// The body of the request: for patches, an object is a merge-patch, a list is a JSON-patch.
     pub body: Value,
-    /// The HTTP status of the answer; none if there was no answer.
+    /// The HTTP status of the response; `None` without a response.
     pub status: Option<u16>,
-    /// What was answered; null if it was no JSON or nothing.
-    pub answer: Value,
+    /// The body of the response; null if it is absent or not JSON.
+    pub response: Value,
 }
 
 impl Call {
@@ -45,28 +45,28 @@ impl Call {
             content_type: content_type.to_owned(),
             body: serde_json::from_slice(body).unwrap_or_default(),
             status: None,
-            answer: Value::Null,
+            response: Value::Null,
         }
     }
 
-    /// Whether the server has done it.
+    /// Returns `true` if the server accepted the request.
     pub fn is_accepted(&self) -> bool {
         self.status
             .is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether it is about the k8s-events with which an operator tells what it does.
+    /// Returns `true` for k8s-events, by which an operator reports.
     pub fn is_event(&self) -> bool {
         self.resource == "events" && matches!(&*self.group, "" | "events.k8s.io")
     }
 
-    /// The version of the object in the answer, if there was one.
+    /// Returns the resource version in the response, if any.
     pub fn resource_version(&self) -> Option<&str> {
-        self.answer["metadata"]["resourceVersion"].as_str()
+        self.response["metadata"]["resourceVersion"].as_str()
     }
 }
 
-/// The verb of a request that changes something; none for others.
+/// Returns the verb of a write; `None` for other requests.
 pub(super) fn verb(method: &Method) -> Option<&'static str> {
     match method.as_str() {
         "POST" => Some("create"),
@@ -77,7 +77,7 @@ pub(super) fn verb(method: &Method) -> Option<&'static str> {
     }
 }
 
-/// Where a path leads to.
+/// The parts of a path.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Place<'a> {
     group: &'a str,
@@ -102,7 +102,7 @@ impl<'a> Place<'a> {
             name: steps.next(),
             ..Self::default()
         };
-        // `namespaces/<name>/<resource>`; but `namespaces/<name>/status` is of the namespace.
+        // `namespaces/<name>/<resource>`, but `namespaces/<name>/status` belongs to the namespace.
         if place.resource == "namespaces"
             && steps
                 .peek()
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_taken_apart() {
+    fn paths_are_parsed() {
         let place = Place::of("/apis/kopf.dev/v1/namespaces/ns/kopfexamples/obj/status");
         assert_eq!(
             place,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart() {
+    fn events_are_recognised() {
         let call = |path| Call::new("create", path, "", b"{}");
         assert!(call("/api/v1/namespaces/ns/events").is_event());
         assert!(!call("/apis/example.com/v1/namespaces/ns/events").is_event());

@@ -1,8 +1,8 @@
-//! A recorder between an operator and its API: it keeps every write with its answer, and can
-//! hold one back at any moment.
+//! A recorder between an operator and its API. It records every write with its response, and can
+//! hold a write back.
 //!
-//! It sits below the operator's own client and above the transport, so that it sees what goes over
-//! the wire, repetitions included. It never changes what passes.
+//! It is located between the operator's client and the transport, so that it records actual
+//! requests, including retries. It does not change them.
 
 mod breakpoint;
 mod call;
@@ -18,7 +18,7 @@ pub use self::breakpoint::{Breakpoint, Moment};
 pub use self::call::Call;
 pub use self::service::Recorded;
 
-/// Keeps the writes of an operator. Clones share what is recorded.
+/// A recorder of the writes of an operator. Clones share the records.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -49,48 +49,48 @@ pub struct Recorder {
 struct Shared {
     calls: Mutex<Vec<Call>>,
     breakpoints: Breakpoints,
-    /// Requests of any kind, to notice that something goes on.
+    /// The number of requests of any kind, to detect activity.
     requests: AtomicU64,
-    /// Those that are not answered yet.
+    /// The number of requests without a response.
     pending: AtomicUsize,
 }
 
 impl Shared {
-    /// A panic elsewhere leaves nothing half-done here.
+    /// Calls are added atomically, so a poisoned lock is still consistent.
     fn lock(&self) -> MutexGuard<'_, Vec<Call>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Recorder {
-    /// A service that does the same as this client, recorded; and the line, which can be cut.
+    /// Returns a recorded service for this client, and the line, which can be cut.
     pub fn record(&self, client: Client) -> (Recorded, Line) {
         let line = Line::default();
         let recorded = Recorded::new(client, Arc::clone(&self.shared), line.clone());
         (recorded, line)
     }
 
-    /// All writes so far, in the order of their answers; those without an answer are at the end.
+    /// Returns all writes so far, in the order of their responses; failed ones when they end.
     pub fn calls(&self) -> Vec<Call> {
         self.shared.lock().clone()
     }
 
-    /// Takes all that was recorded so far.
+    /// Returns and removes all writes so far.
     pub fn take(&self) -> Vec<Call> {
         std::mem::take(&mut *self.shared.lock())
     }
 
-    /// How many requests of any kind were made.
+    /// Returns the number of requests of any kind.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
-    /// How many requests wait for their answer. Open watches are answered.
+    /// Returns the number of requests without a response. Open watches have one.
     pub fn pending(&self) -> usize {
         self.shared.pending.load(Ordering::SeqCst)
     }
 
-    /// Stops the `nth` write from now on (the first is 1) at this moment, until the breakpoint is
+    /// Holds the `nth` write from now on (the first is 1) at this moment, until the breakpoint is
     /// dropped. K8s-events are not counted.
     ///
     /// See [`Lab::breakpoint`](crate::Lab::breakpoint) for an example.
@@ -99,15 +99,15 @@ impl Recorder {
     }
 }
 
-/// The connection of one operator. When it is cut, nothing passes any more, in either direction: as
-/// if the process had died.
+/// The connection of one operator. After it is cut, no data passes in either direction, as if the
+/// process was killed.
 #[derive(Debug, Clone, Default)]
 pub struct Line {
     cut: Arc<AtomicBool>,
 }
 
 impl Line {
-    /// Cuts the line for good.
+    /// Cuts the line permanently.
     pub fn cut(&self) {
         self.cut.store(true, Ordering::SeqCst);
     }

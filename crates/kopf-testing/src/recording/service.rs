@@ -1,4 +1,4 @@
-//! The recorder as a part of a client.
+//! The recorder as a service.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use super::breakpoint::Moment;
 use super::call::{Call, verb};
 use super::{Line, Shared};
 
-/// Passes requests on to a client, and keeps those that change something.
+/// A service that passes requests to a client and records writes.
 ///
-/// It is what [`Recorder::record`](super::Recorder::record) gives.
+/// Created by [`Recorder::record`](super::Recorder::record).
 #[derive(Clone)]
 pub struct Recorded {
     client: Client,
@@ -82,9 +82,9 @@ impl Recorded {
         let bytes = body.collect_bytes().await?;
         if let Some(call) = &mut unfinished.call {
             call.status = Some(parts.status.as_u16());
-            call.answer = serde_json::from_slice(&bytes).unwrap_or_default();
+            call.response = serde_json::from_slice(&bytes).unwrap_or_default();
         }
-        // It is recorded here, and not when the operator has got it: it is done.
+        // Recorded before the operator receives the response, because the write is done.
         drop(unfinished);
         self.stop(number, Moment::After).await;
         Ok(Response::from_parts(parts, Body::from(bytes)))
@@ -97,7 +97,7 @@ impl Recorded {
         }
     }
 
-    /// Comes back only if the line is not cut.
+    /// Returns only if the line is not cut; otherwise, waits forever.
     async fn check_line(&self) {
         if self.line.is_cut() {
             pending::<()>().await;
@@ -105,7 +105,7 @@ impl Recorded {
     }
 }
 
-/// Counts a request as pending for as long as it lives.
+/// Counts a request as pending until it is dropped.
 struct Pending<'a>(&'a Shared);
 
 impl<'a> Pending<'a> {
@@ -121,8 +121,8 @@ impl Drop for Pending<'_> {
     }
 }
 
-/// Records a call when it ends, in whichever way: also when its connection breaks, and when it is
-/// given up.
+/// Records a call when it is dropped: after the response, after a broken connection, or if it is
+/// cancelled.
 struct Unfinished<'a> {
     call: Option<Call>,
     shared: &'a Shared,

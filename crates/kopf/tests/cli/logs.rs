@@ -32,13 +32,13 @@ pub(crate) fn readiness_is_logged_with_the_watched_resources() {
     assert!(log.contains(" namespaces=default\n"), "{log}");
 }
 
-pub(crate) fn records_of_handlers_carry_the_object() {
+pub(crate) fn records_of_handlers_contain_the_object() {
     let folder = folder("default", "{}");
     let log = log_of(&folder, &[], &[]);
     for line in [
         "[INFO    ] [default/example] Traced in an async function.\n",
         "[INFO    ] [default/example] Traced in a blocking function.\n",
-        // Waiting is not an error, and the text of the error is not a record.
+        // A temporary error is a warning, and its text cannot forge a record.
         "kopf::objects        [WARNING ] [default/example] Handler 'later' failed temporarily: \
          not yet\\n[default/example] Forged.\n",
     ] {
@@ -58,7 +58,7 @@ pub(crate) fn records_of_handlers_carry_the_object() {
     }
 }
 
-pub(crate) fn levels_of_loggers_are_set_by_a_variable() {
+pub(crate) fn rust_log_sets_levels_of_loggers() {
     let folder = folder("default", "{}");
     let debugged = "[default/example] Debugged. number=5";
     let log = log_of(&folder, &[], &[]);
@@ -82,7 +82,7 @@ pub(crate) fn levels_of_loggers_are_set_by_a_variable() {
     );
 }
 
-pub(crate) fn wrong_settings_are_reported_at_once() {
+pub(crate) fn invalid_settings_are_reported_at_the_start() {
     let folder = folder("default", "{}");
     let mut command = operator(&folder, &["run", "--sandbox", "--log-format", "plain"]);
     let result = output(command.env(OPERATOR, "wrong"));

@@ -1,5 +1,4 @@
-//! The command line of an operator as a user sees it: what it prints, how it ends, what it leaves
-//! behind.
+//! The command line of an operator: output, exit codes, and files that remain.
 //!
 //! There is no test harness: with the variable [`OPERATOR`], this program is the operator that the
 //! tests run as another process.
@@ -20,12 +19,12 @@ mod working;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-/// Makes this program the operator.
+/// The variable that makes this program the operator.
 const OPERATOR: &str = "KOPF_TEST_OPERATOR";
 
 type Test = (&'static str, fn());
 
-/// A list of tests by their names.
+/// Lists tests with their names.
 macro_rules! tests {
     ($($module:ident::$name:ident),* $(,)?) => {
         &[$((concat!(stringify!($module), "::", stringify!($name)), $module::$name)),*]
@@ -33,34 +32,34 @@ macro_rules! tests {
 }
 
 const TESTS: &[Test] = tests![
-    usage::help_is_0_and_complete,
-    usage::wrong_usage_is_2,
-    usage::what_comes_later_is_refused,
+    usage::help_is_complete_and_exits_with_0,
+    usage::invalid_usage_exits_with_2,
+    usage::modules_and_paths_are_rejected,
     usage::variables_are_read,
-    usage::peering_kinds_are_printed,
+    usage::peering_crds_are_printed,
 ];
 
 #[cfg(unix)]
 const WORKING: &[Test] = tests![
-    working::without_a_cluster_it_ends_with_1,
-    working::bad_manifests_are_1_and_leave_nothing_behind,
-    working::objects_of_a_sandbox_are_handled_until_a_signal,
-    working::json_has_the_object_under_the_chosen_key,
-    working::panics_are_records_as_all_others,
-    working::a_second_signal_ends_it_at_once,
-    working::signals_are_obeyed_also_while_a_handler_blocks,
-    working::one_signal_ends_an_operator_whose_only_thread_is_blocked,
-    working::one_signal_ends_an_operator_with_a_blocked_thread_of_several,
-    working::it_is_frozen_and_resumed_by_commands,
-    working::a_mandatory_peering_is_waited_for,
-    working::a_builder_can_bring_its_settings_and_namespaces,
-    hooks::probes_are_answered_between_startup_and_cleanup,
-    hooks::a_failed_startup_is_1_without_a_cleanup,
-    hooks::a_cleanup_that_hangs_is_cut_off,
+    working::missing_cluster_exits_with_1,
+    working::invalid_manifests_exit_with_1_and_leave_no_files,
+    working::objects_in_the_sandbox_are_handled_until_a_signal,
+    working::json_records_contain_the_object_under_the_configured_key,
+    working::panics_are_logged_as_records,
+    working::second_signal_exits_immediately,
+    working::signals_work_while_a_handler_blocks,
+    working::one_signal_stops_an_operator_with_its_only_thread_blocked,
+    working::one_signal_stops_an_operator_with_one_of_two_threads_blocked,
+    working::commands_freeze_and_resume_the_operator,
+    working::operator_waits_for_a_mandatory_peering,
+    working::command_line_overrides_namespaces_of_the_builder,
+    hooks::probes_are_served_between_startup_and_cleanup,
+    hooks::failed_startup_exits_with_1_without_cleanup,
+    hooks::hanging_cleanup_is_aborted,
     logs::readiness_is_logged_with_the_watched_resources,
-    logs::records_of_handlers_carry_the_object,
-    logs::levels_of_loggers_are_set_by_a_variable,
-    logs::wrong_settings_are_reported_at_once,
+    logs::records_of_handlers_contain_the_object,
+    logs::rust_log_sets_levels_of_loggers,
+    logs::invalid_settings_are_reported_at_the_start,
 ];
 
 #[cfg(not(unix))]

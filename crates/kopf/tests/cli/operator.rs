@@ -1,4 +1,4 @@
-//! The operator that is tested.
+//! The tested operator.
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use kopf::prelude::*;
 async fn greet(Spec(spec): Spec, logger: Logger) -> kopf::Result<Value> {
     logger.info(format_args!("Here we are: {spec}"));
     if spec["blocks"] == true {
-        // As nobody should: in an async function.
+        // Blocks an async function, which handlers must not do.
         std::thread::sleep(Duration::from_secs(600));
     }
     if spec["slow"] == true {
@@ -44,18 +44,18 @@ fn answer() -> u32 {
 #[kopf::on::startup(registry = "hooks")]
 fn begin(mut settings: SettingsMut, logger: Logger) {
     settings.process.ultimate_exiting_timeout = Some(Duration::from_secs(1));
-    logger.info("It begins.");
+    logger.info("Starting.");
 }
 
 #[kopf::on::startup(registry = "failing")]
 fn fail() -> kopf::Result<()> {
-    Err(kopf::permanent("It cannot begin."))
+    Err(kopf::permanent("Cannot start."))
 }
 
 #[kopf::on::cleanup(registry = "failing")]
 #[kopf::on::cleanup(registry = "hooks")]
 async fn end(logger: Logger) {
-    logger.info("It ends.");
+    logger.info("Exiting.");
     if std::env::var_os("HANG").is_some() {
         std::future::pending::<()>().await;
     }

@@ -1,4 +1,4 @@
-//! The operator as a process of its own.
+//! The operator as a child process.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 use crate::OPERATOR;
 
-/// For machines in deep trouble only.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Upper bound for slow machines.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The operator with folders of its own and nothing in its environment.
+/// Returns the command of an operator with its own folders and an empty environment.
 pub(crate) fn operator(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -29,7 +29,7 @@ pub(crate) fn operator(folder: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs the command until it exits.
 pub(crate) fn output(command: &mut Command) -> Output {
     let mut child = command.spawn().unwrap();
     for _ in 0..6000 {
@@ -38,7 +38,7 @@ pub(crate) fn output(command: &mut Command) -> Output {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    // One that goes on is killed, for the test to fail.
+    // A process that does not exit is killed, so that the test fails.
     let _ = child.kill();
     child.wait_with_output().unwrap()
 }
@@ -47,11 +47,11 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// One that runs, killed when dropped.
+/// A running operator. Dropping it kills the process.
 pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
-    /// What it has logged until now.
+    /// The log so far.
     pub(crate) log: String,
 }
 
@@ -74,10 +74,10 @@ impl Running {
         }
     }
 
-    /// Waits until the words are in the log.
+    /// Waits until the log contains the words.
     pub(crate) fn until(&mut self, words: &str) {
         while !self.log.contains(words) {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(line) => {
                     self.log.push_str(&line);
                     self.log.push('\n');
@@ -93,7 +93,7 @@ impl Running {
         assert!(status.unwrap().success());
     }
 
-    /// The exit code, and what was written to stdout and stderr.
+    /// Waits for the exit. Returns the exit code, stdout and the log.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let mut stdout = String::new();
         let mut pipe = self.child.stdout.take().unwrap();

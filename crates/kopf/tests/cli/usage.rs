@@ -1,10 +1,10 @@
-//! Command lines that do not lead to a running operator.
+//! Command lines that do not start an operator.
 
 use tempfile::TempDir;
 
 use crate::process::{operator, output, text};
 
-pub(crate) fn help_is_0_and_complete() {
+pub(crate) fn help_is_complete_and_exits_with_0() {
     let folder = TempDir::new().unwrap();
     let result = output(&mut operator(&folder, &["run", "--help"]));
     assert_eq!(result.status.code(), Some(0));
@@ -47,7 +47,7 @@ fn assert_usage(arguments: &[&str], expected: &str) {
     assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
 }
 
-pub(crate) fn wrong_usage_is_2() {
+pub(crate) fn invalid_usage_exits_with_2() {
     assert_usage(&[], "Usage: ");
     assert_usage(&["nonsense"], "unrecognized subcommand");
     assert_usage(&["run", "--nonsense"], "unexpected argument");
@@ -58,7 +58,7 @@ pub(crate) fn wrong_usage_is_2() {
     let both = "Either --namespace or --all-namespaces can be used, not both.";
     assert_usage(&["run", "-A", "-n", "x"], both);
     assert_usage(&["run", "-n", "a b"], "by commas, not by spaces");
-    assert_usage(&["run", "-f", "x"], "only with --sandbox");
+    assert_usage(&["run", "-f", "x"], "requires --sandbox");
     assert_usage(&["run", "-p", "high"], "invalid value 'high'");
     assert_usage(&["freeze", "-P", "x"], "-t/--lifetime is required");
     assert_usage(&["resume"], "-P/--peering is required");
@@ -66,7 +66,7 @@ pub(crate) fn wrong_usage_is_2() {
     assert_usage(&["run", "-L", "http://:x/"], "the port must be a number");
 }
 
-pub(crate) fn what_comes_later_is_refused() {
+pub(crate) fn modules_and_paths_are_rejected() {
     assert_usage(
         &["run", "-m", "x"],
         "the handlers are compiled into this program",
@@ -77,7 +77,7 @@ pub(crate) fn what_comes_later_is_refused() {
     );
 }
 
-pub(crate) fn peering_kinds_are_printed() {
+pub(crate) fn peering_crds_are_printed() {
     let folder = TempDir::new().unwrap();
     for (arguments, group) in [
         (&["peering"][..], "kopf.dev"),

@@ -1,4 +1,4 @@
-//! Operators that run, and how they end.
+//! Running operators and their exit.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ spec:
         openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
 ";
 
-/// A folder with a definition and an object.
+/// Creates a folder with a CRD and an object.
 pub(crate) fn folder(namespace: &str, spec: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("crd.yaml"), DEFINITION).unwrap();
@@ -47,7 +47,7 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-pub(crate) fn without_a_cluster_it_ends_with_1() {
+pub(crate) fn missing_cluster_exits_with_1() {
     let folder = TempDir::new().unwrap();
     let result = output(&mut operator(&folder, &["run", "--log-format", "plain"]));
     let stderr = text(&result.stderr);
@@ -74,7 +74,7 @@ pub(crate) fn without_a_cluster_it_ends_with_1() {
     assert!(last["exc_info"].is_string());
 }
 
-pub(crate) fn bad_manifests_are_1_and_leave_nothing_behind() {
+pub(crate) fn invalid_manifests_exit_with_1_and_leave_no_files() {
     let folder = folder("default", "{}");
     fs::write(folder.path().join("bad.yaml"), "a: [1\n").unwrap();
     let result = output(&mut operator(
@@ -101,7 +101,7 @@ pub(crate) fn bad_manifests_are_1_and_leave_nothing_behind() {
     assert_eq!(files(folder.path()), ["bad.yaml", "crd.yaml", "obj.yaml"]);
 }
 
-pub(crate) fn objects_of_a_sandbox_are_handled_until_a_signal() {
+pub(crate) fn objects_in_the_sandbox_are_handled_until_a_signal() {
     for (signal, name) in [("-INT", "SIGINT"), ("-TERM", "SIGTERM")] {
         let folder = folder("default", "{field: value}");
         let mut running = Running::start(&mut operator(&folder, &SANDBOX));
@@ -127,7 +127,7 @@ pub(crate) fn objects_of_a_sandbox_are_handled_until_a_signal() {
     }
 }
 
-pub(crate) fn json_has_the_object_under_the_chosen_key() {
+pub(crate) fn json_records_contain_the_object_under_the_configured_key() {
     let folder = folder("default", "{bad: true}");
     let mut command = operator(&folder, &["run"]);
     command.envs([
@@ -158,7 +158,7 @@ pub(crate) fn json_has_the_object_under_the_chosen_key() {
     assert_eq!(failed["k8s"]["kind"], "KopfExample");
 }
 
-pub(crate) fn panics_are_records_as_all_others() {
+pub(crate) fn panics_are_logged_as_records() {
     let folder = folder("default", "{worst: true}");
     let arguments = [&SANDBOX[..], &["--log-format", "json"]].concat();
     let mut running = Running::start(&mut operator(&folder, &arguments));
@@ -177,7 +177,7 @@ pub(crate) fn panics_are_records_as_all_others() {
     assert!(message.ends_with(": worse than bad"), "{message}");
 }
 
-/// Sends two signals while the handler of such an object runs. Where it was, and what was logged.
+/// Sends two signals while the handler of such an object runs. Returns the folder and the log.
 fn signalled_twice(spec: &str) -> (TempDir, String) {
     let folder = folder("default", spec);
     let mut running = Running::start(&mut operator(&folder, &SANDBOX));
@@ -190,17 +190,17 @@ fn signalled_twice(spec: &str) -> (TempDir, String) {
     (folder, log)
 }
 
-pub(crate) fn a_second_signal_ends_it_at_once() {
+pub(crate) fn second_signal_exits_immediately() {
     let (folder, log) = signalled_twice("{slow: true}");
     assert!(log.contains("Signal SIGINT is received again."), "{log}");
     assert_eq!(files(folder.path()), ["crd.yaml", "obj.yaml"]);
 }
 
-pub(crate) fn signals_are_obeyed_also_while_a_handler_blocks() {
+pub(crate) fn signals_work_while_a_handler_blocks() {
     signalled_twice("{blocks: true}");
 }
 
-/// Sends one signal while an async handler of such an object blocks its thread. Returns the log.
+/// Sends one signal while an async handler blocks its thread. Returns the log.
 fn signalled_once(name: &str, threads: &str, expected: i32) -> String {
     let folder = folder("default", "{blocks: true}");
     let mut command = operator(&folder, &SANDBOX);
@@ -215,7 +215,7 @@ fn signalled_once(name: &str, threads: &str, expected: i32) -> String {
     log
 }
 
-pub(crate) fn one_signal_ends_an_operator_whose_only_thread_is_blocked() {
+pub(crate) fn one_signal_stops_an_operator_with_its_only_thread_blocked() {
     let log = signalled_once("TERM", "1", 1);
     let text = "Async handlers block their threads and are abandoned: 'greet' of default/example.";
     assert!(log.contains(text), "{log}");
@@ -225,20 +225,20 @@ pub(crate) fn one_signal_ends_an_operator_whose_only_thread_is_blocked() {
     );
 }
 
-pub(crate) fn one_signal_ends_an_operator_with_a_blocked_thread_of_several() {
+pub(crate) fn one_signal_stops_an_operator_with_one_of_two_threads_blocked() {
     let log = signalled_once("HUP", "2", 0);
     let text = "Async handlers block their threads and are abandoned: 'greet' of default/example.";
     assert!(log.contains(text), "{log}");
 }
 
-/// The file that leads to the sandbox of an operator.
+/// Returns the kubeconfig of the operator's sandbox.
 fn kubeconfig(folder: &TempDir) -> std::path::PathBuf {
     let mut names = files(folder.path()).into_iter();
     let name = names.find(|name| name.ends_with(".kubeconfig"));
     folder.path().join(name.unwrap())
 }
 
-pub(crate) fn it_is_frozen_and_resumed_by_commands() {
+pub(crate) fn commands_freeze_and_resume_the_operator() {
     let folder = folder("default", "{}");
     let kinds = output(&mut operator(&folder, &["peering"])).stdout;
     fs::write(folder.path().join("peering.yaml"), kinds).unwrap();
@@ -273,7 +273,7 @@ pub(crate) fn it_is_frozen_and_resumed_by_commands() {
     assert_eq!(code, Some(0), "{log}");
 }
 
-pub(crate) fn a_mandatory_peering_is_waited_for() {
+pub(crate) fn operator_waits_for_a_mandatory_peering() {
     let folder = folder("default", "{}");
     let arguments = [&SANDBOX[..], &["--peering", "special", "--dev"]].concat();
     let mut running = Running::start(&mut operator(&folder, &arguments));
@@ -284,7 +284,7 @@ pub(crate) fn a_mandatory_peering_is_waited_for() {
     assert!(!log.contains("Here we are"), "{log}");
 }
 
-pub(crate) fn a_builder_can_bring_its_settings_and_namespaces() {
+pub(crate) fn command_line_overrides_namespaces_of_the_builder() {
     let folder = folder("chosen", "{}");
     let object = fs::read_to_string(folder.path().join("obj.yaml")).unwrap();
     let other = object.replace("namespace: chosen", "namespace: other");
@@ -298,7 +298,7 @@ pub(crate) fn a_builder_can_bring_its_settings_and_namespaces() {
     assert_eq!(code, Some(0), "{log}");
     assert!(!log.contains("[other/example]"), "{log}");
 
-    // The command line goes first.
+    // The command line overrides the builder.
     let mut command = operator(&folder, &all);
     command
         .args(["-n", "other"])

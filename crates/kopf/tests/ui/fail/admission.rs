@@ -1,4 +1,4 @@
-//! Options of handlers for admission.
+//! Options of admission handlers.
 
 #[kopf::on::validate("things", operations = ["PATCH"])]
 fn unknown_operation() {}

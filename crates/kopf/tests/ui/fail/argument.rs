@@ -1,4 +1,4 @@
-//! An argument that is no extractor is pointed at.
+//! Errors point at arguments that are not extractors.
 
 use kopf::{Body, prelude::*};
 

@@ -1,4 +1,4 @@
-//! The functions of the builder refuse the same.
+//! The builder functions reject the same mistakes.
 
 use kopf::{Patch, prelude::*};
 

@@ -1,4 +1,4 @@
-//! What a handler cannot be.
+//! Functions and items that cannot be handlers.
 
 #[kopf::on::create("things")]
 struct NotAFunction;

@@ -1,4 +1,4 @@
-//! What cannot be an index, and what cannot be asked for.
+//! Invalid index functions and index arguments.
 
 use kopf::prelude::*;
 

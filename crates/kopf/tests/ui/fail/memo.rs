@@ -1,4 +1,4 @@
-//! What cannot be remembered, and how not to look at it.
+//! Invalid memo values, and guards across an await.
 
 use kopf::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Types of options which only the compiler knows are checked by traits with messages.
+//! Types of options that only the compiler can check have traits with messages.
 
 use kopf::{Patch, prelude::*};
 

@@ -1,4 +1,4 @@
-//! It must be said which resources are meant.
+//! A resource is required.
 
 #[kopf::on::create]
 fn nothing() {}
@@ -25,6 +25,6 @@ fn two_names() {}
 fn after_options() {}
 
 #[kopf::on::create(String)]
-fn a_type_that_is_no_resource() {}
+fn a_type_without_a_resource() {}
 
 fn main() {}

@@ -1,4 +1,4 @@
-//! What a handler can return.
+//! Invalid results of handlers.
 
 struct Opaque;
 
@@ -8,7 +8,7 @@ async fn opaque() -> Opaque {
 }
 
 #[kopf::on::create("things")]
-fn text_is_no_error() -> Result<(), String> {
+fn string_for_error() -> Result<(), String> {
     Err("no".to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! What cannot be sent to other threads cannot be kept over an await.
+//! Values that are not `Send` cannot be held across an await.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Sub-handlers have arguments which are extractors.
+//! Arguments of sub-handlers are extractors.
 
 use kopf::{SubHandlers, prelude::*};
 

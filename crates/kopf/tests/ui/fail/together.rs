@@ -1,4 +1,4 @@
-//! Options that contradict each other, or need each other.
+//! Options that contradict or require each other.
 
 #[kopf::on::update("things", field = "spec.x", value = 1, old = 2)]
 fn value_and_old() {}

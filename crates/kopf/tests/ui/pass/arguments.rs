@@ -1,4 +1,4 @@
-//! All arguments, in any order, any number of them.
+//! All arguments, in any order and number.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ async fn asked(
 
 #[kopf::timer("things", param = 5, interval = 1)]
 #[kopf::daemon("things", param = 5)]
-async fn beside(
+async fn background(
     _: Stopped,
     _: Option<Stopped>,
     _: Live<Body>,

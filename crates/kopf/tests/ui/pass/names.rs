@@ -1,8 +1,8 @@
-//! The prelude beside everything that kube exports: a name of both for different things would be ambiguous.
+//! The prelude together with all names of kube: conflicting names would be ambiguous.
 
 #![allow(
     unused_imports,
-    reason = "all names are imported, to find those that are ambiguous"
+    reason = "all names are imported to detect ambiguous ones"
 )]
 
 use kopf::kube::api::*;

@@ -120,7 +120,7 @@ fn is_root(user: UserInfo, operation: Option<Operation>, DryRun(dry): DryRun) ->
 fn asked() {}
 
 pub(crate) fn main() {
-    // They stay ordinary functions.
+    // Handlers remain ordinary functions.
     selectors();
     options();
     in_the_background();

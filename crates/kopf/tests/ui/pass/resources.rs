@@ -5,7 +5,7 @@ use kopf::prelude::*;
 use kopf::schemars;
 use kopf::serde_json;
 
-/// A type with options in both attributes, and with derives of its own.
+/// A type with options in both attributes and its own derives.
 #[kopf::resource(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
 #[kube(status = "GreetingStatus", shortname = "gr", derive = "PartialEq")]
 #[derive(PartialEq, Clone)]

@@ -1,4 +1,4 @@
-//! All kinds of results.
+//! All types of results.
 
 use std::collections::BTreeMap;
 

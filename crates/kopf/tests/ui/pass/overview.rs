@@ -1,4 +1,4 @@
-//! How it should feel: the examples of the front in one place.
+//! The examples of the Rust API in one place.
 
 use kopf::k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kopf::kube::ResourceExt as _;

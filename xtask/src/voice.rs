@@ -10,9 +10,12 @@ use anyhow::{Context as _, Result};
 
 /// Folders and files that follow the rules. Add the others as they are rewritten.
 const FOLDERS: &[&str] = &[
+    "crates/kopf/",
     "crates/kopf-client/",
     "crates/kopf-core/",
+    "crates/kopf-macros/",
     "crates/kopf-sandbox/",
+    "crates/kopf-testing/",
     "crates/kopf-webhooks/",
     "docs/sandbox-conformance.md",
     "docs/sandbox-differences.md",

@@ -37,7 +37,7 @@ fn check_names(on: Macro, named: &[Named]) -> syn::Result<()> {
     let mut seen = BTreeSet::new();
     for option in named {
         let name = option.name();
-        if let Some(message) = on.refusal(&name) {
+        if let Some(message) = on.rejection(&name) {
             return Err(syn::Error::new_spanned(&option.name, message));
         }
         if !seen.insert(name.clone()) {
@@ -135,7 +135,7 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
         }
         "errors" => literals::errors_mode(value)?,
         "value" | "old" | "new" => {
-            refuse_none(&name, value)?;
+            reject_none(&name, value)?;
             literals::marker(value)
         }
         "labels" | "annotations" => {
@@ -168,7 +168,7 @@ fn map_calls(name: &str, place: &Ident, map: &MapLiteral) -> syn::Result<TokenSt
                 format!("the {singular} {:?} is given twice", key.value()),
             ));
         }
-        refuse_none(&format!("{name}[{:?}]", key.value()), criterion)?;
+        reject_none(&format!("{name}[{:?}]", key.value()), criterion)?;
         let criterion_tokens = literals::marker(criterion);
         calls.extend(quote_spanned!(literals::expanded(criterion.span())=>
             .#method(#key, #criterion_tokens)
@@ -178,7 +178,7 @@ fn map_calls(name: &str, place: &Ident, map: &MapLiteral) -> syn::Result<TokenSt
 }
 
 /// Rejects `None`, like the original, because it could mean "any" or "absent".
-fn refuse_none(option: &str, value: &Expr) -> syn::Result<()> {
+fn reject_none(option: &str, value: &Expr) -> syn::Result<()> {
     if literals::bare_name(value).as_deref() == Some("None") {
         return Err(syn::Error::new_spanned(
             value,

@@ -135,7 +135,7 @@ impl Macro {
     }
 
     /// Returns the error if this option is not accepted.
-    pub(crate) fn refusal(self, option: &str) -> Option<String> {
+    pub(crate) fn rejection(self, option: &str) -> Option<String> {
         if self.accepts(option) {
             return None;
         }
@@ -281,13 +281,13 @@ mod tests {
 
     #[test]
     fn errors_name_the_accepted_options() {
-        assert_eq!(Macro::Create.refusal("labels"), None);
-        let typo = Macro::Create.refusal("label").unwrap();
+        assert_eq!(Macro::Create.rejection("labels"), None);
+        let typo = Macro::Create.rejection("label").unwrap();
         assert!(typo.starts_with("there is no option `label`, did you mean `labels`?"));
         assert!(typo.contains("`on::create` accepts: group, version"));
-        let misplaced = Macro::Create.refusal("old").unwrap();
+        let misplaced = Macro::Create.rejection("old").unwrap();
         assert!(misplaced.starts_with("`old` is an option of `on::update`, `on::field`, not of"));
-        let unknown = Macro::Create.refusal("something").unwrap();
+        let unknown = Macro::Create.rejection("something").unwrap();
         assert!(unknown.starts_with("there is no option `something`\n"));
     }
 

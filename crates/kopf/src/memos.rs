@@ -62,20 +62,20 @@ impl Memos {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known<T: Send + Sync + 'static>(&self) -> Option<Arc<RwLock<T>>> {
+    fn existing<T: Send + Sync + 'static>(&self) -> Option<Arc<RwLock<T>>> {
         let value = self.lock().get(&TypeId::of::<T>()).cloned()?;
         value.downcast().ok()
     }
 
     /// Returns the memo of this type. `None` if it has no initial value.
     pub(crate) fn get<T: MemoValue>(&self) -> Option<Memo<T>> {
-        if let Some(known) = self.known() {
-            return Some(Memo::from_shared(known));
+        if let Some(existing) = self.existing() {
+            return Some(Memo::from_shared(existing));
         }
         // User code runs without the lock.
         let operator = self.operator.as_ref();
         let inherited = operator
-            .and_then(|memo| memo.downcast_ref::<Self>()?.known::<T>())
+            .and_then(|memo| memo.downcast_ref::<Self>()?.existing::<T>())
             .map(|memo| Memo::from_shared(memo).read().inherit());
         let value: Shared = Arc::new(RwLock::new(inherited.or_else(T::initial)?));
         // A concurrent call may have created the value first.

@@ -219,7 +219,7 @@ impl Access {
         None
     }
 
-    async fn find(&self, root: &str, wanted: impl Fn(&Value) -> bool) -> Option<Place> {
+    async fn find(&self, root: &str, predicate: impl Fn(&Value) -> bool) -> Option<Place> {
         let (code, found) = self.request(Method::GET, root, "", &Value::Null).await;
         if code == 404 {
             return None;
@@ -227,7 +227,7 @@ impl Access {
         let mut resources = found["resources"].as_array()?.iter();
         let resource = resources.find(|resource| {
             let name = resource["name"].as_str().unwrap_or_default();
-            !name.contains('/') && wanted(resource)
+            !name.contains('/') && predicate(resource)
         })?;
         Some(Place {
             root: root.to_owned(),

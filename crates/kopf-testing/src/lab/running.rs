@@ -84,7 +84,7 @@ impl Runner {
         if let Some(mut running) = running {
             running.stop.cancel();
             if let Some(ended) = running.task.join_next().await {
-                judge(ended);
+                assert_success(ended);
             }
         }
     }
@@ -106,13 +106,13 @@ impl Runner {
     pub(super) fn check(&self) {
         let ended = self.lock().as_mut().and_then(|it| it.task.try_join_next());
         if let Some(ended) = ended {
-            judge(ended);
+            assert_success(ended);
             panic!("the operator exited without being stopped");
         }
     }
 }
 
-fn judge(ended: Result<Result<(), String>, tokio::task::JoinError>) {
+fn assert_success(ended: Result<Result<(), String>, tokio::task::JoinError>) {
     match ended {
         Ok(Ok(())) => {}
         Ok(Err(error)) => panic!("the operator failed: {error}"),

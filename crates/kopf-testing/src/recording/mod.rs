@@ -70,7 +70,7 @@ impl Recorder {
         (recorded, line)
     }
 
-    /// Returns all writes so far, in the order of their responses; failed ones when they end.
+    /// Returns all completed writes, in the order of their completion.
     pub fn calls(&self) -> Vec<Call> {
         self.shared.lock().clone()
     }

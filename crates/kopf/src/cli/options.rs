@@ -11,7 +11,7 @@ use super::args::{LogFormat, RunArgs};
 use super::environment::Environment;
 use super::freezing::{DEV, LoggingArgs};
 use super::logging::{self, Verbosity};
-use super::usage::{Usage, refuse_unavailable};
+use super::usage::{Usage, reject_unsupported};
 
 /// Options of `run`.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ pub(super) struct SandboxOptions {
 impl RunOptions {
     /// Merges the command line and the environment.
     pub(super) fn new(args: &RunArgs, environment: &Environment<'_>) -> Result<Self, Usage> {
-        refuse_unavailable(args, environment)?;
+        reject_unsupported(args, environment)?;
         Ok(Self {
             scope: scope(args, environment)?,
             peering: peering(args, environment)?,

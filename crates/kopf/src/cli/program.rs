@@ -97,7 +97,7 @@ impl Program {
                 Some(version) if error.kind() == ErrorKind::DisplayVersion => {
                     print(&version_line(&program_name(), version))
                 }
-                _ => refuse(&error),
+                _ => print_error(&error),
             },
         }
     }
@@ -106,7 +106,7 @@ impl Program {
     pub fn execute(self, commands: Commands) -> ExitCode {
         match command::task(commands.0, &|name| std::env::var_os(name)) {
             Ok(task) => self.perform(task),
-            Err(error) => refuse(&error),
+            Err(error) => print_error(&error),
         }
     }
 
@@ -229,7 +229,7 @@ fn print(line: &str) -> ExitCode {
 }
 
 /// Prints a usage error, or the help.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn print_error(error: &clap::Error) -> ExitCode {
     // The reader may have closed the pipe.
     let _ = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -170,7 +170,7 @@ async fn work(
     stop: CancellationToken,
 ) -> Result<(), Failure> {
     match target {
-        Target::Cluster => ended(operator.run(Access::Login, stop).await),
+        Target::Cluster => into_failure(operator.run(Access::Login, stop).await),
         #[cfg(feature = "sandbox")]
         Target::Sandbox(prepared) => {
             let Some(embedded) = stop.run_until_cancelled(prepared.start()).await else {
@@ -178,14 +178,14 @@ async fn work(
             };
             let embedded = embedded?;
             embedded.greet();
-            let result = ended(operator.run(embedded.client(), stop).await);
+            let result = into_failure(operator.run(embedded.client(), stop).await);
             embedded.shutdown().await;
             result
         }
     }
 }
 
-fn ended(result: Result<(), Error>) -> Result<(), Failure> {
+fn into_failure(result: Result<(), Error>) -> Result<(), Failure> {
     result.map_err(|error| match &error {
         Error::Login(cause) => Failure::new("The operator cannot log in", cause).advise(
             "set KUBECONFIG to a kubeconfig with valid credentials, or run it in a pod with a \

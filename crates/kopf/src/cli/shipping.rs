@@ -197,7 +197,7 @@ impl Shipment {
                 written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
             }
             Err(error) => {
-                say(&format!("error: {}", describe(&*error)));
+                print_note(&format!("error: {}", describe(&*error)));
                 ExitCode::FAILURE
             }
         }
@@ -208,7 +208,7 @@ impl Shipment {
         let operator = builder.build()?;
         let definitions = operator.definitions();
         for name in &definitions.without_schema {
-            say(&format!(
+            print_note(&format!(
                 "note: the CRD {name} is omitted: its type has no schema (schema = \"disabled\")"
             ));
         }
@@ -228,7 +228,7 @@ impl Shipment {
         }
         let requirements = plan.requirements(&operator.registry(), operator.settings())?;
         for remark in &requirements.remarks {
-            say(&format!("note: {remark}"));
+            print_note(&format!("note: {remark}"));
         }
         match pods {
             None => Ok(kopf_shipping::rbac(&plan.identity, &requirements)),
@@ -246,7 +246,7 @@ impl Pods {
     ) -> Result<String, AnyError> {
         let is_single = operator.settings().leading.replication() == Replication::Single;
         if self.replicas > 1 && plan.launch.lease.is_none() && is_single {
-            say(
+            print_note(
                 "note: several pods handle the same objects at the same time unless they elect a leader \
                  (--leader-elect) or pause each other (--peering)",
             );
@@ -299,7 +299,7 @@ fn describe(error: &dyn std::error::Error) -> String {
 }
 
 /// Writes a message to stderr. Stdout is for the manifests.
-fn say(line: &str) {
+fn print_note(line: &str) {
     // The reader may have closed the pipe.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -52,7 +52,7 @@ pub enum Usage {
 }
 
 /// Rejects options of the original that are not supported.
-pub(super) fn refuse_unavailable(
+pub(super) fn reject_unsupported(
     args: &RunArgs,
     environment: &Environment<'_>,
 ) -> Result<(), Usage> {
@@ -78,7 +78,7 @@ mod tests {
     use crate::cli::args::{Args, Command};
 
     /// Returns the error, or an empty string.
-    fn refusal(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    fn error(arguments: &[&str], variables: &[(&str, &str)]) -> String {
         let arguments = ["op", "run"].iter().chain(arguments);
         let Command::Run(args) = Args::try_parse_from(arguments).unwrap().command else {
             panic!("another command is parsed");
@@ -87,7 +87,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        match refuse_unavailable(&args, &Environment::new(&read)) {
+        match reject_unsupported(&args, &Environment::new(&read)) {
             Ok(()) => String::new(),
             Err(usage) => usage.to_string(),
         }
@@ -97,8 +97,8 @@ mod tests {
     fn modules_and_paths_are_rejected() {
         let expected =
             "the path 'op.py' is not supported: the handlers are compiled into this program";
-        assert_eq!(refusal(&["op.py"], &[]), expected);
-        assert!(refusal(&["-m", "mod"], &[]).starts_with("--module is not supported"));
-        assert_ne!(refusal(&[], &[("KOPF_RUN_MODULES", "mod")]), "");
+        assert_eq!(error(&["op.py"], &[]), expected);
+        assert!(error(&["-m", "mod"], &[]).starts_with("--module is not supported"));
+        assert_ne!(error(&[], &[("KOPF_RUN_MODULES", "mod")]), "");
     }
 }

@@ -190,7 +190,7 @@ impl Warnings {
     }
 }
 
-macro_rules! asked {
+macro_rules! review_arguments {
     ($($name:ident, $argument:literal, $make:expr;)*) => {$(
         impl Extract for $name {
             fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
@@ -213,13 +213,13 @@ macro_rules! asked {
     )*};
 }
 
-asked! {
-    Subresource, "Subresource", |asked| Self(asked.review.subresource.clone());
-    DryRun, "DryRun", |asked| Self(asked.review.dryrun);
-    UserInfo, "UserInfo", |asked| Self(View::from(asked.review.userinfo.clone()));
-    Headers, "Headers", |asked| Self(asked.review.headers.clone());
-    SslPeer, "SslPeer", |asked| Self(View::from(
-        asked.review.sslpeer.clone().unwrap_or_else(|| Value::Object(Map::new()))
+review_arguments! {
+    Subresource, "Subresource", |admission| Self(admission.review.subresource.clone());
+    DryRun, "DryRun", |admission| Self(admission.review.dryrun);
+    UserInfo, "UserInfo", |admission| Self(View::from(admission.review.userinfo.clone()));
+    Headers, "Headers", |admission| Self(admission.review.headers.clone());
+    SslPeer, "SslPeer", |admission| Self(View::from(
+        admission.review.sslpeer.clone().unwrap_or_else(|| Value::Object(Map::new()))
     ));
-    Warnings, "Warnings", |asked| Self(asked.warnings.clone());
+    Warnings, "Warnings", |admission| Self(admission.warnings.clone());
 }

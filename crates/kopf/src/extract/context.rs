@@ -305,10 +305,10 @@ pub(crate) fn with_filter_context<R>(
     cause: &Cause,
     context: &dyn Any,
     param: Option<&Param>,
-    ask: impl FnOnce(&Context<'_>) -> Result<R, Rejection>,
+    call: impl FnOnce(&Context<'_>) -> Result<R, Rejection>,
 ) -> Result<R, Rejection> {
     let context = context
         .downcast_ref::<FilterContext>()
         .ok_or_else(|| Rejection::other("a filter was called outside of an operator"))?;
-    ask(&Context::of_filter(cause, context, param))
+    call(&Context::of_filter(cause, context, param))
 }

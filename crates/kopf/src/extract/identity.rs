@@ -85,18 +85,18 @@ macro_rules! identity {
 }
 
 /// Objects of `CONNECT` requests, such as `pods/exec`, have no metadata: the request names them.
-fn asked(context: &Context<'_>, part: fn(&Review) -> Option<&String>) -> Option<String> {
-    let asked = context.admission("Name").ok()?;
-    part(&asked.review).cloned()
+fn from_review(context: &Context<'_>, part: fn(&Review) -> Option<&String>) -> Option<String> {
+    let admission = context.admission("Name").ok()?;
+    part(&admission.review).cloned()
 }
 
 identity!(Name, "name", |context| {
     let own = context.body().name().map(str::to_owned);
-    own.or_else(|| asked(context, |review| review.name.as_ref()))
+    own.or_else(|| from_review(context, |review| review.name.as_ref()))
 });
 identity!(Namespace, "namespace", |context| {
     let own = context.body().namespace().map(str::to_owned);
-    own.or_else(|| asked(context, |review| review.namespace.as_ref()))
+    own.or_else(|| from_review(context, |review| review.namespace.as_ref()))
 });
 identity!(Uid, "uid", |context| context
     .body()

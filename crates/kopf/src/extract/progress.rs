@@ -27,7 +27,7 @@ use super::{Context, Extract, FilterExtract, Rejection};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Retry(pub u32);
 
-/// The current time of the operator's clock. Tests can set it.
+/// The current time of the operator's clock, which is virtual in tests with paused time.
 ///
 /// ```
 /// use kopf::prelude::*;

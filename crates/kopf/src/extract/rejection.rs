@@ -94,7 +94,7 @@ pub enum Rejection {
          Operator::builder().handler(kopf::index(…)); {known}"
     )]
     NoIndex {
-        /// The index that is asked for.
+        /// The index.
         id: &'static str,
         /// The existing indices.
         known: String,

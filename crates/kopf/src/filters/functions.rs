@@ -83,8 +83,8 @@ pub trait ValueFunction<M> {
 }
 
 /// Calls a user's function. It runs outside of handlers, so panics are caught here.
-fn ask<V: Verdict>(question: impl FnOnce() -> Result<V, Rejection>) -> Result<bool, BoxError> {
-    match catch_unwind(AssertUnwindSafe(question)) {
+fn call_filter<V: Verdict>(function: impl FnOnce() -> Result<V, Rejection>) -> Result<bool, BoxError> {
+    match catch_unwind(AssertUnwindSafe(function)) {
         Ok(verdict) => verdict?.into_verdict(),
         Err(_) => Err("the filter panicked".into()),
     }
@@ -114,7 +114,7 @@ where
     V: Verdict,
 {
     fn matches(&self, cause: &Cause, _: &dyn Any) -> Result<bool, BoxError> {
-        ask(|| Ok((self.0)(&cause.body)))
+        call_filter(|| Ok((self.0)(&cause.body)))
     }
 }
 
@@ -154,7 +154,7 @@ macro_rules! functions {
                 context: &dyn Any,
                 param: Option<&Param>,
             ) -> Result<bool, BoxError> {
-                ask(|| with_filter_context(cause, context, param, |context| {
+                call_filter(|| with_filter_context(cause, context, param, |context| {
                     let _ = context;
                     Ok((self.0)($($T::extract(context)?),*))
                 }))
@@ -201,7 +201,7 @@ macro_rules! functions {
                 context: &dyn Any,
                 param: Option<&Param>,
             ) -> Result<bool, BoxError> {
-                ask(|| with_filter_context(cause, context, param, |context| {
+                call_filter(|| with_filter_context(cause, context, param, |context| {
                     let _ = context;
                     Ok((self.0)(value, $($T::extract(context)?),*))
                 }))
@@ -226,12 +226,12 @@ mod tests {
 
     #[test]
     fn filters_return_bools_or_errors() {
-        assert!(ask(|| Ok(true)).unwrap());
-        assert!(!ask(|| Ok(Ok::<_, crate::Error>(false))).unwrap());
-        let error = ask(|| Ok(Err::<bool, _>(crate::permanent("no idea")))).unwrap_err();
+        assert!(call_filter(|| Ok(true)).unwrap());
+        assert!(!call_filter(|| Ok(Ok::<_, crate::Error>(false))).unwrap());
+        let error = call_filter(|| Ok(Err::<bool, _>(crate::permanent("no idea")))).unwrap_err();
         assert_eq!(error.to_string(), "no idea");
         let rejection = Rejection::Absent { part: "namespace" };
-        let error = ask(|| Err::<bool, _>(rejection)).unwrap_err();
+        let error = call_filter(|| Err::<bool, _>(rejection)).unwrap_err();
         assert!(error.to_string().starts_with("the object has no namespace"));
     }
 
@@ -240,7 +240,7 @@ mod tests {
         fn broken() -> bool {
             panic!("oh no")
         }
-        let error = ask(|| Ok(broken())).unwrap_err();
+        let error = call_filter(|| Ok(broken())).unwrap_err();
         assert_eq!(error.to_string(), "the filter panicked");
     }
 }

@@ -27,7 +27,7 @@
 //!
 //! | option | meaning |
 //! |---|---|
-//! | `id = "text"` | the id, for progress and results; by default, the name of the function |
+//! | `id = "name"` | the id, for progress and results; by default, the name of the function |
 //! | `param = value` | a value for the function, as [`Param<T>`](crate::Param) |
 //! | `labels = {"key": criterion, …}` | criteria for labels: a string, `PRESENT`, `ABSENT`, a function |
 //! | `annotations = {"key": criterion, …}` | criteria for annotations |

@@ -1,6 +1,7 @@
 //! Admission webhooks: handlers that the API server calls before it stores objects.
 //!
-//! - [`on::validate`](crate::on::validate()) and [`on::mutate`](crate::on::mutate()) declare the handlers;
+//! - [`on::validate`](crate::on::validate()) and [`on::mutate`](crate::on::mutate()) declare
+//!   handlers;
 //! - [`denied`](crate::denied) rejects the request;
 //! - [`Operation`], [`Subresource`](crate::Subresource), [`DryRun`](crate::DryRun),
 //!   [`UserInfo`](crate::UserInfo), [`Headers`](crate::Headers), [`SslPeer`](crate::SslPeer) and

@@ -145,9 +145,10 @@ pub use tokio_util::sync::CancellationToken;
 
 /// Turns the type of a `spec` into a custom resource.
 ///
-/// The options are those of `#[kube(…)]` of [`kube::CustomResource`]. `group`, `version` and `kind` are
-/// required; `namespaced`, `status`, `plural`, `singular`, `shortname`, `category`, `printcolumn`, `scale`,
-/// `derive` and others are optional. The type of the whole object has the name of the `kind`.
+/// The options are those of `#[kube(…)]` of [`kube::CustomResource`]. `group`, `version` and `kind`
+/// are required; `namespaced`, `status`, `plural`, `singular`, `shortname`, `category`,
+/// `printcolumn`, `scale`, `derive` and others are optional. The type of the whole object has the
+/// name of the `kind`.
 ///
 /// The attribute derives `CustomResource`, `Serialize`, `Deserialize`,
 /// [`JsonSchema`](schemars::JsonSchema), `Clone` and `Debug`, except for those that are already
@@ -180,8 +181,8 @@ pub use tokio_util::sync::CancellationToken;
 /// assert_eq!(Greeting::crd_name(), "greetings.example.com");
 /// ```
 ///
-/// With validation rules (`validation = …`, `#[x_kube(validation = …)]` at fields), the derive of kube refers
-/// to `schemars` in the scope of the type: add `use kopf::schemars;`.
+/// With validation rules (`validation = …`, `#[x_kube(validation = …)]` at fields), the derive of
+/// kube refers to `schemars` in the scope of the type: add `use kopf::schemars;`.
 #[doc(inline)]
 pub use kopf_macros::resource;
 /// Makes a type usable in custom resources, results of handlers and patches: derives `Serialize`,

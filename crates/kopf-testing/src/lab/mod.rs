@@ -242,8 +242,8 @@ impl Lab {
         self.access.patch(&object.into(), None, &patch).await
     }
 
-    /// Changes the status of an object whose resource has the subresource `status`, by a merge-patch:
-    /// `json!({"status": {…}})`.
+    /// Changes the status of an object by a merge-patch, `json!({"status": {…}})`. The resource
+    /// must have the subresource `status`.
     pub async fn patch_status(&self, object: impl Into<ObjectRef>, patch: Value) -> Value {
         let object = object.into();
         let patched = self.try_patch_status(object.clone(), patch).await;

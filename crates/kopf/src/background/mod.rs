@@ -4,9 +4,9 @@
 //! Both are started for every matching object. They run until it is deleted or stops matching, or
 //! until the operator exits.
 //!
-//! The resource, `id`, `param`, filters (`labels`, `annotations`, `field`, `value`, `when`), `errors`,
-//! `timeout`, `retries`, `backoff` and `registry` are those of [all handlers](crate::on). Further
-//! options:
+//! The resource, `id`, `param`, filters (`labels`, `annotations`, `field`, `value`, `when`),
+//! `errors`, `timeout`, `retries`, `backoff` and `registry` are those of [all handlers](crate::on).
+//! Further options:
 //!
 //! | option | meaning |
 //! |---|---|

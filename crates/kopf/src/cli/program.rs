@@ -89,7 +89,8 @@ impl Program {
         self
     }
 
-    /// Runs the program with the arguments of the process. See [`main`](super::main) for the exit codes.
+    /// Runs the program with the arguments of the process. See [`main`](super::main) for exit
+    /// codes.
     pub fn main(self) -> ExitCode {
         match command::parse(std::env::args_os(), &|name| std::env::var_os(name)) {
             Ok(task) => self.perform(task),

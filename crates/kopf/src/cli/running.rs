@@ -20,7 +20,7 @@ use super::sandbox;
 use super::signal_thread::SignalThread;
 use crate::{Operator, OperatorBuilder};
 
-/// Time limit for blocking functions after the shutdown of the operator. They cannot be interrupted.
+/// Time limit for blocking functions, which cannot be interrupted, after the operator has stopped.
 const BLOCKING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Exceeds the number of blocking functions of any operator. Threads are started on demand.

@@ -76,10 +76,10 @@ pub fn cleanup<M>(function: impl Handler<M>) -> HandlerBuilder<Cleanup> {
 /// Calls the function when the operator needs credentials for the cluster: at the start, and when
 /// the former ones expire or are rejected.
 ///
-/// It returns [`ConnectionInfo`](crate::ConnectionInfo) or [`Credentials`](crate::Credentials), or an
-/// `Option` or a `Result` of them. With several login handlers, all their credentials are used, in
-/// order of their priority. Without login handlers, the kubeconfig and the service account of the
-/// pod are used.
+/// It returns [`ConnectionInfo`](crate::ConnectionInfo) or [`Credentials`](crate::Credentials), or
+/// an `Option` or a `Result` of them. With several login handlers, all their credentials are used,
+/// in order of their priority. Without login handlers, the kubeconfig and the service account of
+/// the pod are used.
 ///
 /// If a function fails permanently, or none of them returns credentials, the operator exits with an
 /// error. Login handlers are not called if the operator is given a client, such as by `--sandbox`.

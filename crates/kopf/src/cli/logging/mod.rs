@@ -1,7 +1,7 @@
 //! The log of an operator's process: filtering and formatting of records.
 //!
-//! Records come from `tracing` and go to stderr, one write each. Records about objects have the target
-//! `kopf.objects` and the fields `k8s.*` ([`record`]). Records never contain secrets.
+//! Records of `tracing` are written to stderr, one write each. Records about objects have the
+//! target `kopf.objects` and the fields `k8s.*` ([`record`]). Records never contain secrets.
 
 mod directives;
 mod exporting;

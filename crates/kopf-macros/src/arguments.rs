@@ -216,7 +216,8 @@ mod tests {
             Some("the option `retries` has no value")
         );
         assert!(
-            message("\"x\", labels = {a: PRESENT}").is_some_and(|text| text.contains("string literal"))
+            message("\"x\", labels = {a: PRESENT}")
+                .is_some_and(|text| text.contains("string literal"))
         );
         assert!(message("\"x\" retries = 3").is_some());
     }

@@ -15,7 +15,7 @@ pub use crate::definitions::{Builtin, Custom, Definition, Probe};
 use crate::extract::Extract;
 pub use crate::handler::Argument;
 use crate::handler::{self, Asynchronous, Blocking, HandlerFunction};
-use crate::indexing::{self, IndexOf, IntoEntries, IndexTypes};
+use crate::indexing::{self, IndexOf, IndexTypes, IntoEntries};
 use crate::login::IntoCredentials;
 use crate::outcome::IntoOutcome;
 pub use crate::registration::Registration;

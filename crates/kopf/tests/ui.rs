@@ -18,14 +18,14 @@
 mod arguments;
 #[path = "ui/pass/closures.rs"]
 mod closures;
-#[path = "ui/pass/overview.rs"]
-mod overview;
 #[path = "ui/pass/indices.rs"]
 mod indices;
 #[path = "ui/pass/names.rs"]
 mod names;
 #[path = "ui/pass/options.rs"]
 mod options;
+#[path = "ui/pass/overview.rs"]
+mod overview;
 #[path = "ui/pass/resources.rs"]
 mod resources;
 #[path = "ui/pass/results.rs"]
@@ -35,10 +35,10 @@ mod results;
 fn valid_programs_run() {
     arguments::main();
     closures::main();
-    overview::main();
     indices::main();
     names::main();
     options::main();
+    overview::main();
     resources::main();
     results::main();
 }

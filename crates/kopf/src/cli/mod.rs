@@ -20,8 +20,8 @@ mod running;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod shipping;
-mod usage;
 mod signal_thread;
+mod usage;
 
 use std::process::ExitCode;
 

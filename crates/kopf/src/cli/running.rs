@@ -158,7 +158,7 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
         .map_err(|error| Failure::new("The operator cannot be started", &error))?;
     if options.install_crds && operator.definitions().complete.is_empty() {
         tracing::warn!(
-            "There are no CRDs to install: no handler declares its resource by a type with a schema."
+            "There are no CRDs to install: no handler uses a resource type with a schema."
         );
     }
     Ok(operator)

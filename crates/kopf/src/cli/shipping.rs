@@ -214,7 +214,7 @@ impl Shipment {
         }
         let (mut plan, pods) = match self {
             Self::Crd if definitions.complete.is_empty() => {
-                let message = "no handler declares its resource by a type with a schema: use a type with \
+                let message = "no handler uses a resource type with a schema: use a type with \
                                #[kopf::resource(…)], or OperatorBuilder::crd";
                 return Err(message.into());
             }

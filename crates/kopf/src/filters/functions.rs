@@ -83,7 +83,9 @@ pub trait ValueFunction<M> {
 }
 
 /// Calls a user's function. It runs outside of handlers, so panics are caught here.
-fn call_filter<V: Verdict>(function: impl FnOnce() -> Result<V, Rejection>) -> Result<bool, BoxError> {
+fn call_filter<V: Verdict>(
+    function: impl FnOnce() -> Result<V, Rejection>,
+) -> Result<bool, BoxError> {
     match catch_unwind(AssertUnwindSafe(function)) {
         Ok(verdict) => verdict?.into_verdict(),
         Err(_) => Err("the filter panicked".into()),

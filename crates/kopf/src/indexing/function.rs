@@ -3,7 +3,7 @@
 use kopf_engine::indexing::Entries;
 use kopf_engine::invocation::HandlerResult;
 
-use super::{IntoEntries, IndexTypes};
+use super::{IndexTypes, IntoEntries};
 use crate::error::Error;
 use crate::handler::{self, HandlerFunction, Prepared, Purpose, functions};
 use crate::on::{self, HandlerBuilder};

@@ -38,14 +38,14 @@
 
 mod entries;
 mod function;
-mod types;
 mod named;
+mod types;
 
 pub use entries::{Indexed, IntoEntries, Plain, Returned};
 pub(crate) use function::store_entries;
 pub use function::{IndexFunction, index};
-pub(crate) use types::IndexTypes;
 #[doc(inline)]
 pub use kopf_engine::indexing::Store;
 pub use kopf_macros::index;
 pub use named::{Index, IndexOf};
+pub(crate) use types::IndexTypes;

@@ -62,18 +62,12 @@ fn check_together(on: Macro, named: &[Named]) -> syn::Result<()> {
         );
     }
     if let (Some(sharp), None) = (find("sharp"), find("interval")) {
-        return complain(
-            sharp,
-            "`sharp` requires `interval`".to_owned(),
-        );
+        return complain(sharp, "`sharp` requires `interval`".to_owned());
     }
     if find("field").is_none() {
         for name in ["value", "old", "new"] {
             if let Some(option) = find(name) {
-                return complain(
-                    option,
-                    format!("`{name}` requires `field`"),
-                );
+                return complain(option, format!("`{name}` requires `field`"));
             }
         }
         if on == Macro::Field {

@@ -6,8 +6,8 @@
 //! - [`Operation`], [`Subresource`](crate::Subresource), [`DryRun`](crate::DryRun),
 //!   [`UserInfo`](crate::UserInfo), [`Headers`](crate::Headers), [`SslPeer`](crate::SslPeer) and
 //!   [`Warnings`](crate::Warnings) are additional arguments of these handlers;
-//! - `settings.admission.server` is the server that receives the requests: a built-in one or a custom
-//!   [`WebhookServer`];
+//! - `settings.admission.server` is the server that receives the requests: a built-in one or a
+//!   custom [`WebhookServer`];
 //! - `settings.admission.managed` is the name of the webhook configurations that the operator
 //!   maintains. By default, it maintains none.
 //!

@@ -280,7 +280,10 @@ struct Connection {
 
 /// Fails at the first attempt. Then returns the token with the number of the successful call.
 #[kopf::on::login(registry = "login", backoff = 0.01)]
-async fn login_fn(State(connection): State<Connection>, retry: Retry) -> kopf::Result<kopf::ConnectionInfo> {
+async fn login_fn(
+    State(connection): State<Connection>,
+    retry: Retry,
+) -> kopf::Result<kopf::ConnectionInfo> {
     if *retry == 0 {
         return Err(kopf::temporary("not yet").delay(0.01));
     }

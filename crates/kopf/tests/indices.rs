@@ -1,10 +1,6 @@
 //! Indices and memos of the Rust API on an in-process sandbox.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "failures fail the test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "failures fail the test")]
 
 use std::time::Duration;
 
@@ -204,7 +200,10 @@ fn missing_and_conflicting_indices_are_rejected() {
         .handler(kopf::index("things", other).id("kinds"))
         .handler(kopf::index("others", |Name(name): Name| name).id("kinds"));
     let message = error(builder);
-    assert!(message.contains("give one of the functions another id"), "{message}");
+    assert!(
+        message.contains("give one of the functions another id"),
+        "{message}"
+    );
     let kinds = |Name(name): Name| name;
     let operator = asking().handler(kopf::index("things", kinds).id("kinds"));
     assert!(operator.build().is_ok());

@@ -1,11 +1,7 @@
 //! Operators of the Rust API on an in-process sandbox with paused time: arguments and results of
 //! handlers.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "failures fail the test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "failures fail the test")]
 
 use std::time::Duration;
 
@@ -533,7 +529,10 @@ fn handlers_are_registered_in_file_order() {
 /// Runs in real time, because paused time does not advance while threads are busy.
 #[tokio::test]
 async fn blocking_daemons_leave_threads_to_others() {
-    #[expect(clippy::needless_pass_by_value, reason = "arguments are passed by value")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arguments are passed by value"
+    )]
     fn guard(stopped: Stopped) {
         while !stopped.wait_blocking(0.05) {}
     }

@@ -1,11 +1,7 @@
 //! Operators with exactly the permissions derived from their handlers, on a sandbox with RBAC; and
 //! their manifests.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "failures fail the test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "failures fail the test")]
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -10,9 +10,7 @@ pub trait Kind {
 }
 
 /// A kind of handlers for objects, with filters: all but activities.
-#[diagnostic::on_unimplemented(
-    message = "activities have no object: filters are not available"
-)]
+#[diagnostic::on_unimplemented(message = "activities have no object: filters are not available")]
 pub trait ForObjects: Kind {}
 
 /// A kind of handlers that are retried: all but those for events and admission.

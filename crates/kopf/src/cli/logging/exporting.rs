@@ -14,10 +14,7 @@ impl Exporting {
         Self {}
     }
 
-    #[expect(
-        clippy::unused_self,
-        reason = "nothing to report without the feature"
-    )]
+    #[expect(clippy::unused_self, reason = "nothing to report without the feature")]
     pub(super) fn report(&self) {}
 }
 

@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, ObjectState};
+use super::{Driver, ObjectState, QuietState};
 use crate::error::Error;
 use crate::families::Inbox;
 use crate::identity::Identity;
@@ -245,17 +245,17 @@ impl ResourceContext {
 }
 
 impl Processing for ResourceContext {
-    type State = ObjectState;
+    type State = QuietState;
 
     fn resource(&self) -> &Arc<Resource> {
         &self.resource
     }
 
-    fn first_state(&self, listed: bool) -> ObjectState {
-        ObjectState::new(listed)
+    fn first_state(&self, listed: bool) -> QuietState {
+        ObjectState::new(listed).into()
     }
 
-    fn covers(&self, state: &ObjectState, entry: &Queued) -> bool {
+    fn covers(&self, state: &QuietState, entry: &Queued) -> bool {
         state.covers(entry, self.now())
     }
 
@@ -266,11 +266,13 @@ impl Processing for ResourceContext {
     fn drive(
         self: Arc<Self>,
         identity: &Identity,
-        state: ObjectState,
+        state: QuietState,
         mailbox: Arc<Mailbox>,
-    ) -> BoxFuture<'static, Option<ObjectState>> {
-        Box::new(Driver::new(self, mailbox, identity.clone(), state))
+    ) -> BoxFuture<'static, Option<QuietState>> {
+        let driver = Driver::new(self, mailbox, identity.clone(), state.into());
+        Box::new(driver)
             .run()
+            .map(|state| state.map(QuietState::from))
             .boxed()
     }
 
@@ -304,12 +306,12 @@ impl Processing for ResourceContext {
             || self.assignment().tenure_number(identity) != 0
     }
 
-    fn retain(&self, identity: &Identity, state: &mut ObjectState) -> bool {
+    fn retain(&self, identity: &Identity, state: &mut QuietState) -> bool {
         if !self.is_divided {
             return true;
         }
         let tenure = self.assignment().tenure_number(identity);
-        if state.tenure != 0 && state.tenure != tenure {
+        if state.tenure() != 0 && state.tenure() != tenure {
             state.hand_over();
         }
         if tenure == 0 && !self.indices.is_empty() {
@@ -326,8 +328,10 @@ impl Processing for ResourceContext {
         self.inbox.as_deref()
     }
 
-    fn vanished(&self, state: &ObjectState) {
-        if let Some(last) = &state.last {
+    fn vanished(&self, state: &QuietState) {
+        if let QuietState::Full(state) = state
+            && let Some(last) = &state.last
+        {
             self.notify_owners(EventType::Deleted, &last.body);
         }
     }

@@ -13,7 +13,7 @@ use crate::memos::MemoCell;
 use crate::metrics::{ErrorMarks, Metrics};
 use crate::queueing::Queued;
 
-/// The in-memory state of one object. Small: there is one for every object in the cluster.
+/// The in-memory state of one object. See [`QuietState`](super::QuietState) for objects without a driver.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectState {
     /// The first event of the object came from a listing. Never changed later.
@@ -32,11 +32,11 @@ pub(crate) struct ObjectState {
     pub(crate) attempted: Option<Box<AttemptedEssences>>,
     /// Attempts of index handlers that have failed or are to be retried.
     pub(crate) indexing: Option<Box<Attempts>>,
-    memo: Option<MemoCell>,
+    pub(super) memo: Option<MemoCell>,
     /// The newest version, if children or owners need it while nothing else happens to the object.
     pub(crate) last: Option<Box<Version>>,
     /// The handlers whose last attempt has failed.
-    errors: Option<Box<ErrorMarks>>,
+    pub(super) errors: Option<Box<ErrorMarks>>,
     /// The daemons and timers of the object, running or exited.
     pub(crate) background: Option<ObjectDaemons>,
 }
@@ -51,12 +51,33 @@ impl ObjectState {
 
     /// Returns `true` if an entry brings nothing new.
     pub(crate) fn covers(&self, entry: &Queued, now: Moment) -> bool {
-        match (entry, &self.covered) {
-            (Queued::Event { event, version, .. }, Some(covered)) => {
-                covered.covers(*event, version.as_deref(), now)
-            }
-            _ => false,
-        }
+        entry.is_covered(self.covered, now)
+    }
+
+    /// Returns `true` if nothing but the flags and the covered versions has to be kept.
+    pub(crate) fn is_plain(&self) -> bool {
+        let Self {
+            noticed_by_listing: _,
+            fully_handled_once: _,
+            tenure: _,
+            covered: _,
+            carried,
+            overdue,
+            attempted,
+            indexing,
+            memo,
+            last,
+            errors,
+            background,
+        } = self;
+        carried.is_empty()
+            && overdue.is_none()
+            && attempted.is_none()
+            && indexing.is_none()
+            && memo.is_none()
+            && last.is_none()
+            && errors.is_none()
+            && background.is_none()
     }
 
     /// Returns the memo of the object; it is made now if there is none.

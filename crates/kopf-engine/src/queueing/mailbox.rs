@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use kopf_core::cause::EventType;
+use kopf_core::object::{Covered, Moment};
 use tokio::sync::Notify;
 
 use super::load::Load;
@@ -46,6 +47,16 @@ impl Queued {
             Self::Event { event, .. } => *event != EventType::Deleted,
             Self::Vanished => false,
             Self::Nudge => true,
+        }
+    }
+
+    /// Returns `true` if this entry brings nothing new after the covered versions.
+    pub(crate) fn is_covered(&self, covered: Option<Covered>, now: Moment) -> bool {
+        match (self, covered) {
+            (Self::Event { event, version, .. }, Some(covered)) => {
+                covered.covers(*event, version.as_deref(), now)
+            }
+            _ => false,
         }
     }
 

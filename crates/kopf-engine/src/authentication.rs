@@ -93,7 +93,7 @@ impl Authentication {
     ) -> Option<impl Future<Output = LoginError> + Send + use<>> {
         let handlers = Activities::new(Activity::Authentication, registry, pool.urgent());
         if !handlers.is_empty() && self.is_given {
-            tracing::info!("Login handlers are not called: the operator is given its access.");
+            tracing::info!("Login handlers are not called: the access is given.");
         }
         let vault = self.vault?;
         let login = self.login.unwrap_or_else(|| {
@@ -149,7 +149,7 @@ mod tests {
 
     type Try = Result<Option<Credentials>, HandlerError>;
 
-    /// Returns a login handler with these outcomes of its attempts; the last one repeats.
+    /// A login handler with these outcomes of its attempts; the last one repeats.
     struct Function(Vec<Try>);
 
     impl Invoke for Function {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn login_handlers_that_fail_for_good_or_return_nothing_end_it() {
+    async fn permanent_failures_of_login_handlers_fail_the_request() {
         let (good, log) = credentials(|_| Answer::Json(200, serde_json::json!({})));
         let failing = registry(vec![
             ("good", vec![Ok(Some(good))]),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn with_a_client_nobody_logs_in() {
+    async fn given_clients_need_no_login() {
         let (client, _) = serve(|_| Answer::Json(200, serde_json::json!({})));
         let registry = registry(vec![("bad", vec![Err(HandlerError::permanent("never"))])]);
         let authentication = Authentication::new(client.into(), Clock::system());

@@ -17,17 +17,17 @@ use tokio_util::sync::CancellationToken;
 use crate::inspect::Inspect;
 use crate::invocation::polled;
 
-/// Time for tasks to end, beyond the time that the settings give to the streams.
+/// Time for tasks to end, in addition to the exit timeout of the streams.
 pub(crate) const HUNG: Duration = Duration::from_secs(5);
 
-/// The same signal within this time counts once: some programs, such as `timeout`, send it to the
+/// Time within which a repeated signal is ignored: some programs, such as `timeout`, send it to the
 /// process and to its group.
 const ECHO: Duration = Duration::from_millis(100);
 
-/// Interval of the checks whether the runtime of a stopping operator responds.
+/// Interval of checks that the runtime of a stopping operator responds.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// Why a process must not wait for its operator any longer. The exit code is 1.
+/// The reason to exit without waiting for the operator any longer. The exit code is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Forced {
@@ -39,13 +39,14 @@ pub enum Forced {
     Blocked,
 }
 
-/// Listens to signals from now on. The future stops the operator on the first signal.
+/// Registers signal handlers immediately. The returned future stops the operator on the first
+/// signal.
 ///
 /// It completes when the process must exit regardless of the operator: on the second signal; when
-/// stopping takes longer than `settings.process.ultimate_exiting_timeout`, whatever started it; or when
-/// the runtime of the stopping operator does not run any task for 5 seconds more than
-/// `settings.queueing.exit_timeout`, because an async handler blocks its thread. The latter is noticed
-/// only if the future is polled in another runtime.
+/// stopping takes longer than `settings.process.ultimate_exiting_timeout`, no matter what started
+/// it; or when the runtime of the stopping operator runs no task for 5 seconds more than
+/// `settings.queueing.exit_timeout`, because an async handler blocks its thread. The latter is only
+/// detected if the future is polled in another runtime.
 ///
 /// # Examples
 ///
@@ -106,7 +107,7 @@ async fn second_signal(signals: impl Stream<Item = &'static str> + Send, stop: &
     std::future::pending::<()>().await;
 }
 
-/// Waits for the operator to begin to stop, then until it must not be waited for.
+/// Waits for the operator to begin to stop, then until it must be abandoned.
 async fn patience(stop: &CancellationToken, inspect: &Inspect) -> Forced {
     tokio::select! {
         () = stop.cancelled() => {}
@@ -130,7 +131,7 @@ async fn patience(stop: &CancellationToken, inspect: &Inspect) -> Forced {
     }
 }
 
-/// Waits for as long as an operator can take to stop from now on.
+/// Waits for the maximum time that an operator may take to stop.
 async fn time_out(inspect: &Inspect) {
     let since = Instant::now();
     // A startup handler that still runs may change the limit.
@@ -302,13 +303,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn blocked_runtime_is_noticed() {
+    async fn blocked_runtime_is_detected() {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let operator = builder.build().unwrap();
         let inspect = Inspect::default();
         let running = inspect.set_runtime(operator.handle().clone());
         drop(running);
-        // Nothing runs the tasks of this runtime, as if its thread were blocked.
+        // This runtime is never driven, as if its thread were blocked.
         blocking(&inspect, Duration::from_millis(100)).await;
 
         let (release, released) = tokio::sync::oneshot::channel::<()>();

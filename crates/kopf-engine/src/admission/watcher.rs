@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
 use super::object::ConfigurationObject;
-use crate::health::Sign;
+use crate::health::StreamHealth;
 
 /// Interval of polling, if the object cannot be watched.
 const POLLING: Duration = Duration::from_secs(60);
@@ -76,7 +76,7 @@ impl From<Option<Body>> for Seen {
 pub(super) struct Watcher {
     object: Arc<ConfigurationObject>,
     observer: Observer,
-    sign: Sign,
+    health: StreamHealth,
     /// `true` if the object was in the current listing.
     is_listed: bool,
     /// `true` if anything was observed yet.
@@ -87,15 +87,19 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    pub(super) fn new(object: Arc<ConfigurationObject>, settings: &Watching, sign: Sign) -> Self {
+    pub(super) fn new(
+        object: Arc<ConfigurationObject>,
+        settings: &Watching,
+        health: StreamHealth,
+    ) -> Self {
         let resource = Arc::clone(&object.resource);
         let observer = observe(object.client.clone(), resource, None, settings);
         let observer = observer.named(&object.name);
-        sign.listening(observer.pulse());
+        health.listening(observer.pulse());
         Self {
             object,
             observer,
-            sign,
+            health,
             is_listed: false,
             has_seen: false,
             poll_at: None,
@@ -187,9 +191,9 @@ impl Watcher {
             ..
         } = &*self.object;
         if is_permanent {
-            self.sign.refused(error.to_string());
+            self.health.refused(error.to_string());
         } else {
-            self.sign.troubled(error.to_string());
+            self.health.failing(error.to_string());
         }
         if !std::mem::replace(&mut self.is_troubled, true) {
             if is_permanent {
@@ -212,7 +216,7 @@ impl Watcher {
     }
 
     fn recovered(&mut self) {
-        self.sign.fine();
+        self.health.healthy();
         self.poll_at = None;
         self.is_troubled = false;
     }

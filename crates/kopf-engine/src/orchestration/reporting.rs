@@ -10,17 +10,17 @@ use tracing::info;
 
 use crate::observation::Namespaces;
 
-/// Upper bound for the listed names.
+/// Maximum number of logged names.
 const LISTED: usize = 20;
 
-/// Logs when the operator is ready, and which resources it watches, if the style includes that.
+/// Logs when the operator is ready and which resources it watches, if the log style includes that.
 #[derive(Debug)]
 pub(super) struct Reporter {
     style: Style,
     last: Option<Watched>,
 }
 
-/// The watched resources and namespaces, as texts.
+/// The formatted names of the watched resources and namespaces.
 #[derive(Debug, PartialEq, Eq)]
 struct Watched {
     resources: String,
@@ -32,7 +32,7 @@ impl Reporter {
         Self { style, last: None }
     }
 
-    /// Logs what is watched, if it differs from the last time.
+    /// Logs the watched resources and namespaces if they have changed.
     pub(super) fn report(&mut self, resources: &BTreeSet<Arc<Resource>>, namespaces: &Namespaces) {
         if self.style == Style::Original {
             return;

@@ -21,10 +21,10 @@ use super::peering_object::PeeringObject;
 use crate::clock::Clock;
 use crate::leading::{Assignments, Pass};
 
-/// Time limit for removing the record at exit. A record that is left expires.
+/// Time limit for removing the record at exit. A leftover record expires.
 const EXITING: Duration = Duration::from_secs(3);
 
-/// Delay after a failed write, and the least time between renewals of a removed record.
+/// Delay after a failed write, and the minimum time between renewals of a removed record.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The writing side of a peering.
@@ -42,7 +42,7 @@ pub(super) struct Participation {
     pub(super) exiting: CancellationToken,
 }
 
-/// Requests of the reading side, and the state of the writing side.
+/// Requests of the reading side, and results of the writing side.
 #[derive(Debug, Default)]
 pub(super) struct WriteRequests {
     dead: Mutex<BTreeSet<String>>,
@@ -187,7 +187,8 @@ impl Participation {
     }
 
     /// Processes requests until the next renewal is due or requested. A record that another client
-    /// has removed is renewed at `earliest`: a client with a wrong clock removes it repeatedly.
+    /// has removed is renewed no earlier than `earliest`, because a client with a wrong clock
+    /// removes it repeatedly.
     async fn serve(&self, earliest: Instant, mut until: Instant, stop: &CancellationToken) {
         loop {
             if self.requests.is_lost.swap(false, Ordering::AcqRel) {

@@ -18,26 +18,26 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::listening::Doors;
+use super::listening::Listeners;
 use super::paths::{Role, Site};
-use super::prober::{Desk, Prober, report};
+use super::prober::{Prober, ReportHandle, report};
 use super::responding::{Honesty, Responder, reacts};
 use crate::activities::Activities;
 use crate::shared::Shared;
 
-/// Upper bound for the number of connections.
+/// Maximum number of connections.
 const CONNECTIONS: usize = 64;
 
-/// Upper bound for the time until the headers of a request are read.
+/// Time limit for reading the headers of a request.
 const ASKING: Duration = Duration::from_secs(5);
 
-/// Upper bound for the age of a connection.
+/// Maximum age of a connection.
 const CONNECTED: Duration = Duration::from_secs(60);
 
-/// Time for pending responses at the end.
+/// Time limit for pending responses at shutdown.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Delay after a connection could not be accepted, such as without free file descriptors.
+/// Delay after a connection could not be accepted, for example because of the limit of open files.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
 /// Serves one address until it is stopped.
@@ -49,8 +49,8 @@ pub(crate) async fn serve(
     site: Site,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let doors = Doors::open(&site.endpoint).await?;
-    if let Some(address) = doors.address() {
+    let listeners = Listeners::open(&site.endpoint).await?;
+    if let Some(address) = listeners.address() {
         match site.role {
             Role::Probes => shared.inspect.set_probed_at(address),
             Role::Metrics => shared.inspect.set_measured_at(address),
@@ -63,24 +63,24 @@ pub(crate) async fn serve(
     let pool = shared.executor.pool.clone();
     let activities = Activities::new(Activity::Probe, &shared.registry, pool);
     let probed = Arc::clone(&shared);
-    let (desk, prober) = Prober::new(async move || {
+    let (reports, prober) = Prober::new(async move || {
         let context = || Arc::clone(&probed.context);
         if !reacts(probed.context.pulse.as_deref()).await {
             return Err(DEAD.to_owned());
         }
         report(activities.run(context).await)
     });
-    let responder = Arc::new(responder(&shared, site, desk));
+    let responder = Arc::new(responder(&shared, site, reports));
     let mut connections = Connections::default();
     let probing = prober.run();
     tokio::pin!(probing);
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
-            // It runs for as long as there are desks, such as the one of the responder.
+            // The prober runs while a handle exists, such as that of the responder.
             () = &mut probing => break,
             Some(_) = connections.tasks.join_next() => {}
-            accepted = doors.accept() => match accepted {
+            accepted = listeners.accept() => match accepted {
                 Ok(stream) => connections.add(stream, Arc::clone(&responder)),
                 Err(error) => {
                     warn!("A connection of a probe cannot be accepted: {error}");
@@ -89,7 +89,7 @@ pub(crate) async fn serve(
             },
         }
     }
-    drop(doors);
+    drop(listeners);
     let ending = timeout(ENDING, async {
         tokio::select! {
             () = &mut probing => {}
@@ -101,10 +101,10 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// Reported if the front does not react.
+/// Reported if the frontend does not react.
 const DEAD: &str = "the event loop of the operator does not react: a handler may block it";
 
-fn responder(shared: &Shared, site: Site, desk: Desk) -> Responder {
+fn responder(shared: &Shared, site: Site, reports: ReportHandle) -> Responder {
     let context = &shared.context;
     Responder {
         inspect: shared.inspect.clone(),
@@ -117,7 +117,7 @@ fn responder(shared: &Shared, site: Site, desk: Desk) -> Responder {
             Honesty::AsOriginal
         },
         paths: site.paths,
-        desk,
+        reports,
     }
 }
 

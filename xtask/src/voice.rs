@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 const FOLDERS: &[&str] = &[
     "crates/kopf-client/",
     "crates/kopf-core/",
+    "crates/kopf-engine/",
     "crates/kopf-sandbox/",
     "crates/kopf-webhooks/",
     "docs/sandbox-conformance.md",

@@ -1,9 +1,9 @@
 //! Access of an operator to the API: by a given client, or by its own login.
 //!
-//! With a login, all requests of the operator and its handlers use a vault of credentials. A task of
-//! the operator refills the vault when it is empty; if that fails permanently, the operator ends. The
-//! credentials come from the login handlers, or from the kubeconfig or the service account if there
-//! are no such handlers.
+//! With a login, all requests of the operator and its handlers use a vault of credentials. A task
+//! of the operator refills the vault when it is empty; if that fails permanently, the operator
+//! ends. The credentials come from the login handlers, or from the kubeconfig or the service
+//! account if there are no such handlers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::invocation::{OperatorContext, Registry};
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Access {
-    /// Login by the login handlers. Without such handlers: by the kubeconfig or the service account,
-    /// whichever exists.
+    /// Login by the login handlers. Without such handlers: by the kubeconfig or the service
+    /// account, whichever exists.
     #[default]
     Login,
     /// Login in this way. Login handlers are not called.
@@ -84,7 +84,8 @@ impl Authentication {
         &self.client
     }
 
-    /// Re-authenticates until login fails permanently. `None` if the client was supplied by the caller.
+    /// Re-authenticates until login fails permanently. `None` if the client was supplied by the
+    /// caller.
     pub(crate) fn retriever(
         self,
         context: &Arc<OperatorContext>,

@@ -112,7 +112,8 @@ impl Inspect {
         }
     }
 
-    /// Sets the runtime of the operator. The operator stops at the latest when the guard is dropped.
+    /// Sets the runtime of the operator. The operator stops at the latest when the guard is
+    /// dropped.
     pub(crate) fn set_runtime(&self, runtime: Handle) -> DropGuard {
         // An operator runs once.
         let _ = self.0.runtime.set(runtime);

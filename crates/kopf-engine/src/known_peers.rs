@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Number of remembered identities; the oldest are forgotten first. Peers that are replaced one after
-/// another, as pods are, get a new identity each.
+/// Number of remembered identities; the oldest are forgotten first. Peers that are replaced one
+/// after another, as pods are, get a new identity each.
 const REMEMBERED: usize = 256;
 
 /// Identities of peers, alive or dead. Cheap to clone: clones share the identities.

@@ -1,7 +1,7 @@
 //! Pausing: a paused operator starts no cycles, daemons or timers.
 //!
-//! There can be several reasons at once, such as conflicts in several namespaces. Each source of pauses
-//! has its own [`Flag`]; the operator is paused while any flag is set.
+//! There can be several reasons at once, such as conflicts in several namespaces. Each source of
+//! pauses has its own [`Flag`]; the operator is paused while any flag is set.
 
 use std::collections::BTreeMap;
 use std::fmt;

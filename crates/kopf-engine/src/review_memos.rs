@@ -1,8 +1,8 @@
 //! Memos of reviewed objects, shared with the other handlers of the objects.
 //!
-//! The memo of a watched object is owned by its worker or stream, and is referenced weakly here. A memo
-//! that was created for a review and has no other owner is kept here until a worker of the object takes
-//! it over. The number of such memos is bounded; the oldest are dropped first.
+//! The memo of a watched object is owned by its worker or stream, and is referenced weakly here. A
+//! memo that was created for a review and has no other owner is kept here until a worker of the
+//! object takes it over. The number of such memos is bounded; the oldest are dropped first.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -50,7 +50,7 @@ impl Memos {
     /// Keeps a memo after a review, if it was initialised and has no other owner.
     pub(super) fn keep(&self, object: &ObjectKey, memo: &MemoCell) {
         let mut inner = self.lock();
-        if !memo.is_made() || !memo.is_lonely() {
+        if !memo.is_made() || !memo.is_unshared() {
             return;
         }
         inner.learn(object, memo);

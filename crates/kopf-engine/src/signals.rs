@@ -1,8 +1,8 @@
-//! Signals of the operating system: the first SIGINT, SIGTERM or SIGHUP stops the operator gracefully,
-//! the second one ends the process at once.
+//! Signals of the operating system: the first SIGINT, SIGTERM or SIGHUP stops the operator
+//! gracefully, the second one ends the process at once.
 //!
-//! Signals belong to processes, not to operators: an operator only has a stop token, and the owner of
-//! the process connects the two. The owner also ends the process; this module only decides when.
+//! Signals belong to processes, not to operators: an operator only has a stop token, and the owner
+//! of the process connects the two. The owner also ends the process; this module only decides when.
 
 use std::io;
 #[cfg(unix)]

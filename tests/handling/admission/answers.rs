@@ -334,7 +334,7 @@ fn validating_handlers_that_change_objects_are_warned_of() {
             let log = stage.log.of("obj");
             let warned = log
                 .iter()
-                .any(|record| record.message.contains("changed by validating handlers"));
+                .any(|record| record.message.contains("Validating handlers have changed"));
             assert_eq!(warned, is_warned, "{id}");
         }
     });

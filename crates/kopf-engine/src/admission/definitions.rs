@@ -1,8 +1,8 @@
 //! Management of `spec.conversion` of CRDs.
 //!
-//! Every CRD with handlers of conversions is read every [`POLLING`], and whenever the address of the
-//! webhook server or the resources of the cluster change. It is written if its conversion differs. The
-//! rules about several operators are those of webhook configurations.
+//! Every CRD with conversion handlers is read every [`POLLING`], and whenever the address of the
+//! webhook server or the resources of the cluster change. It is written if its conversion differs.
+//! The rules for several operators are those of webhook configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::shared::Shared;
 /// Interval of checks for changes by other clients.
 const POLLING: Duration = Duration::from_secs(30);
 
-/// Number of attempts to release a CRD that is changed by others at the same time.
+/// Number of attempts to release a CRD that other clients change concurrently.
 const RELEASES: usize = 5;
 
 /// Manager of the conversions of CRDs.
@@ -44,7 +44,7 @@ pub(super) struct Manager {
     pub(super) announced: watch::Receiver<Option<ClientConfig>>,
 }
 
-/// The conversions of a CRD remain when the operator ends.
+/// The conversion of a CRD at the end of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Persistence {
     Persistent,
@@ -52,7 +52,7 @@ enum Persistence {
 }
 
 impl Manager {
-    /// Manages the conversions until it is stopped. Then only persistent ones are left.
+    /// Manages the conversions until stopped. Then only persistent ones are kept.
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         let mut managed: BTreeMap<String, Persistence> = BTreeMap::new();
         let mut written: BTreeSet<String> = BTreeSet::new();
@@ -86,7 +86,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Returns the names of the CRDs that have handlers of conversions.
+    /// Returns the names of the CRDs with conversion handlers.
     fn definitions(&self) -> BTreeMap<String, Persistence> {
         let resources = self.insights.resources().borrow().clone();
         let mut names = BTreeMap::new();
@@ -124,7 +124,7 @@ impl Manager {
                     };
                     let seconds = POLLING.as_secs();
                     warn!(
-                        "The conversion of {name} cannot be configured: {error}{hint}. It is tried \
+                        "The conversion of {name} cannot be configured: {error}{hint}. It is retried \
                          again in {seconds} seconds."
                     );
                 }
@@ -132,7 +132,7 @@ impl Manager {
         }
     }
 
-    /// Writes the conversion of a CRD, if it is to be written. Returns `true` if it is this operator's.
+    /// Writes the conversion of a CRD if needed. Returns `true` if this operator owns it.
     async fn reconcile(
         &self,
         name: &str,
@@ -183,8 +183,8 @@ impl Manager {
         );
     }
 
-    /// Removes the conversion, unless it is persistent, and the ownership, unless the CRD belongs to
-    /// another operator by now.
+    /// Removes the conversion unless it is persistent, and the ownership unless another operator
+    /// owns the CRD.
     async fn release(
         &self,
         name: &str,
@@ -214,8 +214,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Merges the payload into a CRD. `None` if there is no such CRD. An empty payload reads it: the
-    /// permission `get` is not needed.
+    /// Merges the payload into a CRD. `None` if the CRD does not exist. An empty payload reads it
+    /// without the permission `get`.
     async fn patch(&self, name: &str, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
         let resource = Resource {
             group: "apiextensions.k8s.io".to_owned(),

@@ -1,4 +1,4 @@
-//! Watching of one webhook configuration object, or polling where watching is not permitted.
+//! Watch of one webhook configuration object, or polling if watching is not permitted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use tracing::warn;
 use super::object::ConfigurationObject;
 use crate::health::StreamHealth;
 
-/// Interval of polling, if the object cannot be watched.
+/// Polling interval if the object cannot be watched.
 const POLLING: Duration = Duration::from_secs(60);
 
 /// One observed version of a configuration object.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// The object does not exist; with the version of its removal, if that was observed.
+    /// The object does not exist. Contains the version of its deletion, if that was observed.
     Absent { version: Option<String> },
     /// The object exists.
     Present(Present),
@@ -31,7 +31,7 @@ pub(super) enum Seen {
 #[derive(Debug)]
 pub(super) struct Present {
     pub(super) owner: Option<Owner>,
-    /// The webhooks; null and absent lists are the same as empty ones.
+    /// The webhooks; empty if the list is null or absent.
     pub(super) webhooks: Value,
     pub(super) version: Option<String>,
 }
@@ -52,7 +52,7 @@ impl From<&Body> for Present {
 
 impl Seen {
     /// Returns `true` if this version is older than the other one. Versions that are not numbers
-    /// cannot be compared, and are never older.
+    /// cannot be compared and are never older.
     pub(super) fn is_older_than(&self, other: &str) -> bool {
         let version = match self {
             Self::Absent { version } => version,
@@ -72,7 +72,7 @@ impl From<Option<Body>> for Seen {
     }
 }
 
-/// Observer of one configuration object.
+/// A watcher of one configuration object.
 pub(super) struct Watcher {
     object: Arc<ConfigurationObject>,
     observer: Observer,
@@ -158,7 +158,7 @@ impl Watcher {
             Signal::Failure {
                 error, permanent, ..
             } => {
-                self.on_trouble(&error, permanent);
+                self.on_failure(&error, permanent);
                 None
             }
         }
@@ -183,7 +183,7 @@ impl Watcher {
         }
     }
 
-    fn on_trouble(&mut self, error: &kopf_client::Error, is_permanent: bool) {
+    fn on_failure(&mut self, error: &kopf_client::Error, is_permanent: bool) {
         let ConfigurationObject {
             type_,
             name,

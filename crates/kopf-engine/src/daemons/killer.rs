@@ -1,5 +1,5 @@
-//! The daemon killer: stops daemons and timers outside of the cycles of their objects. That is
-//! when the object is gone, while the operator is paused, and when the operator ends.
+//! The daemon killer, which stops daemons and timers outside of the cycles of their objects: when
+//! the object is deleted, while the operator is paused, and when the operator stops.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::pausing::Pause;
 
 use super::registry::Daemons;
 
-/// Upper bound for the remaining runners to end before they are aborted.
+/// Time limit for the remaining runners to end before they are aborted.
 const HUNG: Duration = Duration::from_secs(5);
 
-/// Interval of looking for new runners while the operator is paused.
+/// Interval of checks for new runners while the operator is paused.
 const PAUSE_CHECK: Duration = Duration::from_secs(1);
 
-/// Returns the upper bound for the killer to end.
+/// Returns the time limit for the killer to end.
 pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
     let kinds = registry.handlers().iter().map(|handler| handler.kind);
     let chance = settings.instant_exit_timeout.unwrap_or_default();
@@ -31,7 +31,7 @@ pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
     longest.saturating_add(HUNG)
 }
 
-/// Runs until the operator ends and all runners are stopped. Dropping it aborts all daemons and
+/// Runs until the operator stops and all runners have ended. Dropping it aborts all daemons and
 /// timers.
 pub(crate) fn run(
     daemons: Arc<Daemons>,
@@ -73,7 +73,7 @@ pub(crate) fn run(
         while stopping.join_next().await.is_some() {}
         if timeout(HUNG, daemons.tasks.wait()).await.is_err() {
             let left = daemons.all().len();
-            warn!("Daemons and timers that did not end are aborted: {left} left.");
+            warn!("Aborting daemons and timers that did not end: {left}.");
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-/// Number of threads beyond one per processor, by default: blocking functions mostly wait.
+/// Default number of threads in addition to one per processor: blocking functions mostly wait.
 const AT_LEAST: usize = 32;
 
 /// Time of waiting for a thread after which a warning is logged.
@@ -25,7 +25,7 @@ pub(crate) struct BlockingPool {
     full: Full,
 }
 
-/// Behaviour of a pool without free places.
+/// The behaviour of a full pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Full {
     /// Functions wait for a place.
@@ -47,11 +47,11 @@ impl BlockingPool {
         }
     }
 
-    /// Returns the same pool for functions that must not wait: they take a free place, or exceed the
-    /// limit if there is none.
+    /// Returns the same pool for functions that must not wait: they exceed the limit if no place is
+    /// free.
     ///
-    /// For login handlers, because handlers that wait for the login can hold all places; and for
-    /// cleanup handlers, because abandoned handlers can.
+    /// For login handlers, because handlers that wait for the login can hold all places, and for
+    /// cleanup handlers, because abandoned handlers can hold them.
     pub(crate) fn urgent(&self) -> Self {
         Self {
             full: Full::Exceed,
@@ -59,7 +59,7 @@ impl BlockingPool {
         }
     }
 
-    /// Logs the number of functions that still run.
+    /// Logs the number of running functions.
     pub(crate) fn report_left(&self) {
         let left = self.running.len();
         if left > 0 {
@@ -77,7 +77,7 @@ impl BlockingPool {
         }
         let mut taking = pin!(seat.take(&self.places));
         if timeout(BUSY, &mut taking).await.is_err() {
-            // Logged once: it would be repeated for each function.
+            // Logged once, not for each function.
             if !self.is_warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "All threads for blocking handlers are busy: {} run, and others wait for more \
@@ -102,7 +102,7 @@ impl BlockingPool {
         if !seat.is_taken() {
             self.enter(&seat).await;
         }
-        // Dropped on panics as well.
+        // Dropped even on panics.
         let leaving = Leaving(seat);
         let thread = self.running.spawn_blocking(move || {
             let _leaving = leaving;
@@ -117,12 +117,13 @@ impl BlockingPool {
         }
     }
 
-    /// Waits for other functions of the pool on behalf of a running one, whose place is free meanwhile.
+    /// Waits for other functions of the pool on behalf of a running one, which releases its place
+    /// meanwhile.
     pub(crate) async fn wait<T>(&self, seat: &Seat, others: impl Future<Output = T>) -> T {
         seat.stand_up();
         let standing = Standing(seat);
         let value = others.await;
-        // The last one of several waits takes the place again.
+        // The last one of several waits acquires the place again.
         if standing.is_last() {
             seat.take(&self.places).await;
         }
@@ -130,8 +131,8 @@ impl BlockingPool {
     }
 }
 
-/// The place of one function: taken while it runs, free while it waits for others of the pool.
-/// Cheap to clone: clones share the place.
+/// The place of one function: held while it runs, free while it waits for others of the pool. Cheap
+/// to clone: clones share the place.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seat(Arc<Mutex<Place>>);
 
@@ -177,7 +178,7 @@ impl Seat {
     }
 }
 
-/// Frees the place for good when dropped.
+/// Releases the place permanently when dropped.
 struct Leaving(Seat);
 
 impl Drop for Leaving {
@@ -262,7 +263,11 @@ mod tests {
                 let children = (0..3).map(|n| inner.run(Seat::default(), move || n));
                 let children = futures::future::join_all(children);
                 let values = inner.wait(&seat, children).await;
-                assert_eq!(inner.places.available_permits(), 0, "it is back");
+                assert_eq!(
+                    inner.places.available_permits(),
+                    0,
+                    "the place is held again"
+                );
                 values.into_iter().map(Result::unwrap).sum::<i32>()
             })
         });

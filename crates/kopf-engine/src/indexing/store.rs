@@ -48,7 +48,8 @@ impl<V> Store<V> {
         self.iter().any(|other| other == value)
     }
 
-    /// Sets the value of an object. Returns the former one, to be dropped after the lock is released.
+    /// Sets the value of an object. Returns the former one, to be dropped after the lock is
+    /// released.
     pub(super) fn insert(&mut self, object: &ObjectKey, value: V) -> Option<Arc<V>> {
         let root = Arc::make_mut(&mut self.0);
         let shard = Arc::make_mut(root.shard(object)?);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_out_does_not_change() {
+    fn snapshots_do_not_change() {
         let mut store = Store::default();
         store.insert(&ObjectKey::numbered(1), 1);
         let before = store.clone();

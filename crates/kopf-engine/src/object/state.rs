@@ -87,7 +87,7 @@ impl ObjectState {
 
     /// Drops the state that an idle object does not need.
     pub(crate) fn at_rest(mut self) -> Self {
-        self.memo.take_if(|memo| memo.is_needless());
+        self.memo.take_if(|memo| memo.is_unused());
         self
     }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Operator;
 use crate::fake_api::{Answer, discover, kind, serve};
 use crate::indexing::{AnyIndex, Entries, Index, Indices};
-use crate::invocation::{Call, Function, Handler, Invoke, Nothing, Registry, Work};
+use crate::invocation::{Call, Function, Handler, Invoke, Noop, Registry, Work};
 
 type Names = Index<String, i64>;
 
@@ -100,7 +100,7 @@ async fn recreated_object_stays_indexed() {
             "gates.one",
             Arc::new(Generations),
         ),
-        handler("made", HandlerKind::Create, "things.one", Arc::new(Nothing)),
+        handler("made", HandlerKind::Create, "things.one", Arc::new(Noop)),
     ]
     .into_iter()
     .collect();

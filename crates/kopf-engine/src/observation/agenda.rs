@@ -1,7 +1,7 @@
 //! The schedule for scanning API groups again.
 //!
-//! A group is scanned when one of its CRDs has changed, and a few times after that, because discovery
-//! lags behind the CRDs. A group whose scan has failed is retried with growing delays.
+//! A group is scanned when one of its CRDs has changed, and a few times after that, because
+//! discovery lags behind the CRDs. A group whose scan has failed is retried with growing delays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -167,7 +167,8 @@ impl Known {
     }
 }
 
-/// Returns the group of a failed scan of a group or of a version. The name of the core group is empty.
+/// Returns the group of a failed scan of a group or of a version. The name of the core group is
+/// empty.
 fn group_and_version(part: &str) -> (&str, Option<&str>) {
     match part.split_once('/') {
         Some((group, version)) => (group, Some(version)),

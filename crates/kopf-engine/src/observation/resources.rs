@@ -1,7 +1,7 @@
 //! The resources of the cluster, which change with their CRDs.
 //!
-//! Resources come from discovery; events of CRDs only trigger new scans of their groups. The resources
-//! of groups whose scan fails are kept, and the scan is retried.
+//! Resources come from discovery; events of CRDs only trigger new scans of their groups. The
+//! resources of groups whose scan fails are kept, and the scan is retried.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::invocation::Nothing;
+    use crate::invocation::Noop;
 
     /// Returns the number of warnings about these handlers: kind, id, function, resource.
     fn warnings(handlers: &[(HandlerKind, &str, u64, &str)]) -> usize {
@@ -53,7 +53,7 @@ mod tests {
             if kind.is_for_objects() {
                 spec.selector = Some(Selector::parse(&[resource]).unwrap());
             }
-            spec.build(Arc::new(Nothing) as _).unwrap()
+            spec.build(Arc::new(Noop) as _).unwrap()
         });
         warn(&handlers.collect());
         captured.messages(Level::WARN).len()

@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::invocation::Nothing;
+    use crate::invocation::Noop;
 
     /// Returns the number of warnings about a daemon with these limits.
     fn warnings(retrying: Retrying, settings: &Settings) -> usize {
@@ -70,7 +70,7 @@ mod tests {
         spec.selector = Some(Selector::everything());
         spec.retrying = retrying;
         let mut registry = Registry::default();
-        registry.add(spec.build(Arc::new(Nothing) as _).unwrap());
+        registry.add(spec.build(Arc::new(Noop) as _).unwrap());
         warn(&registry, settings);
         captured.messages(Level::WARN).len()
     }

@@ -270,15 +270,15 @@ impl Operator {
     /// A given client is used without calling login handlers. Otherwise, the operator logs in after
     /// the startup and whenever no valid credentials are left.
     ///
-    /// 1. The startup handlers are called. Nothing else happens before they have succeeded. They can
-    ///    change the settings, which are final afterwards.
+    /// 1. The startup handlers are called. Nothing else happens before they have succeeded. They
+    ///    can change the settings, which are final afterwards.
     /// 2. The resources and namespaces of the cluster are discovered and then observed.
     /// 3. A stream is started for every served resource in every served namespace, unless peering
     ///    requires a pause.
     /// 4. When the operator is stopped or any of its tasks fails: the streams wait for running
     ///    handlers for at most `queueing.exit_timeout`; webhooks are unregistered; the peer record
-    ///    is removed; posting of events and the webhook server end. Remaining tasks are aborted after
-    ///    5 seconds.
+    ///    is removed; posting of events and the webhook server end. Remaining tasks are aborted
+    ///    after 5 seconds.
     /// 5. The cleanup handlers are called, even after an error. They are not called if the startup
     ///    has failed or was cancelled.
     ///

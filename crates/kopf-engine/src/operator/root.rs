@@ -64,8 +64,8 @@ impl Root {
         self.names.insert(task.id(), name);
     }
 
-    /// Spawns the webhook server and the managers of webhook configurations. The server outlives the
-    /// managers.
+    /// Spawns the webhook server and the managers of webhook configurations. The server outlives
+    /// the managers.
     pub(crate) fn spawn_webhooks(&mut self, webhooks: Webhooks) {
         let managers = [
             (WebhookType::Validating, VALIDATING),

@@ -161,7 +161,8 @@ fn spawn_replica(shared: &Shared, identity: &str, root: &mut Root) {
     });
 }
 
-/// Spawns the observers of resources and namespaces. CRDs are installed before resources are discovered.
+/// Spawns the observers of resources and namespaces. CRDs are installed before resources are
+/// discovered.
 fn spawn_observers(
     shared: &Shared,
     scope: Scope,

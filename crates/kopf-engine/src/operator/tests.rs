@@ -11,13 +11,13 @@ use super::*;
 use crate::authentication::LoginError;
 use crate::captured::{Captured, capture};
 use crate::fake_api::{Answer, Asked, discover, kind, serve};
-use crate::invocation::Nothing;
+use crate::invocation::Noop;
 
 fn operator() -> Operator {
     let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), HandlerKind::Event);
     spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
     let mut registry = Registry::default();
-    registry.add(spec.build(Arc::new(Nothing) as _).unwrap());
+    registry.add(spec.build(Arc::new(Noop) as _).unwrap());
     Operator::new(registry)
 }
 
@@ -76,7 +76,7 @@ async fn handlers_whose_progress_cannot_be_stored_are_rejected() {
     let registry = |kind| -> Registry {
         let mut spec = HandlerSpec::new("my handler", FunctionId::Number(1), kind);
         spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
-        let handler = spec.build(Arc::new(Nothing) as _).unwrap();
+        let handler = spec.build(Arc::new(Noop) as _).unwrap();
         [handler].into_iter().collect()
     };
     let operator = Operator::new(registry(HandlerKind::Create));
@@ -108,7 +108,7 @@ async fn doubtful_handlers_cause_warnings_at_the_start() {
         let mut spec = HandlerSpec::new("fn", function, HandlerKind::Create);
         spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
         spec.retrying.backoff = (number == 1).then_some(Duration::ZERO);
-        spec.build(Arc::new(Nothing) as _).unwrap()
+        spec.build(Arc::new(Noop) as _).unwrap()
     });
     let (told, ready) = oneshot::channel();
     let operator = Operator::new(handlers.into_iter().collect()).on_ready(told);

@@ -60,8 +60,8 @@ pub struct CommandOutcome {
     pub changed: Vec<String>,
     /// Peering objects without a record to remove.
     pub unchanged: Vec<String>,
-    /// Other live peers. For `freeze`: those of a higher priority, which are not paused. For `resume`:
-    /// all peers, if there was no record to remove.
+    /// Other live peers. For `freeze`: those of a higher priority, which are not paused. For
+    /// `resume`: all peers, if there was no record to remove.
     pub others: Vec<Peer>,
 }
 

@@ -159,7 +159,8 @@ fn kinds(peering: &Peering, resources: &Resources) -> Vec<Arc<Resource>> {
     resources.iter().filter(is_peering).cloned().collect()
 }
 
-/// Returns the resources and namespaces of peering objects. Cluster-scoped objects have no namespace.
+/// Returns the resources and namespaces of peering objects. Cluster-scoped objects have no
+/// namespace.
 fn places(kinds: &[Arc<Resource>], namespaces: &Namespaces) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for resource in kinds {

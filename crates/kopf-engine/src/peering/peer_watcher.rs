@@ -18,7 +18,8 @@ use crate::health::StreamHealth;
 use crate::known_peers::KnownPeers;
 use crate::pausing::Flag;
 
-/// Time to wait for the first listing if peering is optional and the peering object cannot be watched.
+/// Time to wait for the first listing if peering is optional and the peering object cannot be
+/// watched.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// Time to wait for the watch event of the own record that was written on expiry.

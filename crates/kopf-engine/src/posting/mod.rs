@@ -252,7 +252,8 @@ enum Sent {
 
 async fn send(client: &Client, posting: &settings::Posting, next: &Next) -> Sent {
     let event = &next.event;
-    // Events are namespaced: those of cluster-scoped objects go to the namespace of the credentials.
+    // Events are namespaced: those of cluster-scoped objects go to the namespace of the
+    // credentials.
     let suggested = client.default_namespace();
     let namespace = [event.object.namespace.as_deref(), suggested.as_deref()]
         .into_iter()

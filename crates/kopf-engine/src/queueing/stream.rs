@@ -262,7 +262,7 @@ impl<P: Processing> Stream<P> {
         if self.blocker.take().is_some() {
             warn!(
                 "Handlers are called without {resource} {place} in the indices: \
-                 it is not known when they can be listed."
+                 they cannot be listed yet."
             );
         }
     }

@@ -13,6 +13,7 @@ const FOLDERS: &[&str] = &[
     "crates/kopf-client/",
     "crates/kopf-core/",
     "crates/kopf-engine/",
+    "crates/kopf-python/",
     "crates/kopf-sandbox/",
     "crates/kopf-webhooks/",
     "docs/sandbox-conformance.md",

@@ -20,6 +20,7 @@ const FOLDERS: &[&str] = &[
     "docs/sandbox-differences.md",
     "docs/sandbox.md",
     "fuzz/",
+    "python/kopf/",
     "tests/api/",
     "tests/conformance/",
     "tests/e2e/",

@@ -94,7 +94,9 @@ impl Authentication {
     ) -> Option<impl Future<Output = LoginError> + Send + use<>> {
         let handlers = Activities::new(Activity::Authentication, registry, pool.urgent());
         if !handlers.is_empty() && self.is_given {
-            tracing::info!("Login handlers are not called: the access is given.");
+            tracing::info!(
+                "Login handlers are not called: the operator uses a given client or login."
+            );
         }
         let vault = self.vault?;
         let login = self.login.unwrap_or_else(|| {

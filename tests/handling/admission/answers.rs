@@ -307,7 +307,7 @@ fn patches_of_deleted_objects_are_warned_of() {
         let response = desk.ask(review(stage, "DELETE", None, Some(thing))).await;
         assert_eq!(response["allowed"], true);
         let last = stage.log.of("obj").pop().unwrap().message;
-        assert!(last.contains("refuses deletions with changes"), "{last}");
+        assert!(last.contains("rejects deletions with changes"), "{last}");
     });
 }
 

@@ -334,7 +334,7 @@ impl Sharding {
                     Ok(Ok(Some(_))) => debug!("Shard {shard} is released."),
                     Ok(Ok(None)) => {}
                     Ok(Err(error)) => {
-                        warn!("Shard {shard} is not released and will expire: {error}")
+                        warn!("Shard {shard} is not released and will expire: {error}");
                     }
                     Err(_) => warn!("Shard {shard} is not released in time and will expire."),
                 }

@@ -159,7 +159,7 @@ impl Served {
     fn listed(&mut self) {
         if let Some(listing) = self.listing.take() {
             if self.names.is_none() {
-                self.warn_of_nothing(&listing);
+                self.warn_of_unmatched(&listing);
             }
             self.names = Some(listing);
             self.has_changed = true;
@@ -168,18 +168,19 @@ impl Served {
 
     /// Logs a warning about patterns that match no namespace at the start, which are usually
     /// mistakes.
-    fn warn_of_nothing(&self, there: &BTreeSet<String>) {
-        let is_vain = |pattern: &&NamespacePattern| !there.iter().any(|name| pattern.matches(name));
-        let vain: Vec<_> = self
+    fn warn_of_unmatched(&self, there: &BTreeSet<String>) {
+        let is_unmatched =
+            |pattern: &&NamespacePattern| !there.iter().any(|name| pattern.matches(name));
+        let unmatched: Vec<_> = self
             .patterns
             .iter()
-            .filter(is_vain)
+            .filter(is_unmatched)
             .map(ToString::to_string)
             .collect();
-        if !vain.is_empty() {
+        if !unmatched.is_empty() {
             tracing::warn!(
-                "Patterns match no namespaces yet; matching namespaces are served as soon as they \
-                 are there: {vain:?}"
+                "Some patterns match no namespaces; matching namespaces are served once they \
+                 exist: {unmatched:?}"
             );
         }
     }

@@ -83,7 +83,7 @@ pub(super) struct Watcher {
     has_seen: bool,
     /// Time of the next poll; `None` while the watch works.
     poll_at: Option<Instant>,
-    is_troubled: bool,
+    is_failing: bool,
 }
 
 impl Watcher {
@@ -103,7 +103,7 @@ impl Watcher {
             is_listed: false,
             has_seen: false,
             poll_at: None,
-            is_troubled: false,
+            is_failing: false,
         }
     }
 
@@ -195,7 +195,7 @@ impl Watcher {
         } else {
             self.health.failing(error.to_string());
         }
-        if !std::mem::replace(&mut self.is_troubled, true) {
+        if !std::mem::replace(&mut self.is_failing, true) {
             if is_permanent {
                 warn!(
                     "The {type_} webhook configuration {name} cannot be watched, and is read every \
@@ -218,6 +218,6 @@ impl Watcher {
     fn recovered(&mut self) {
         self.health.healthy();
         self.poll_at = None;
-        self.is_troubled = false;
+        self.is_failing = false;
     }
 }

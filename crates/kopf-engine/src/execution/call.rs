@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Subs;
 use super::foreign::{ForeignWork, Limits};
-use super::pool::{BlockingPool, Seat};
+use super::pool::{BlockingPool, ThreadPermit};
 use crate::invocation::{
     Call, Cancel, Function, HandlerResult, Stopped, Work, within, within_blocking,
 };
@@ -67,17 +67,19 @@ impl Calling<'_> {
         call: Call,
         function: Box<dyn FnOnce() -> HandlerResult + Send>,
     ) -> HandlerResult {
-        let seat = Seat::default();
+        let permit = ThreadPermit::default();
         if let Some(subs) = &self.subs {
-            subs.seat(seat.clone());
+            subs.set_permit(permit.clone());
         }
         tokio::select! {
             biased;
-            () = self.pool.enter(&seat) => {}
+            () = self.pool.enter(&permit) => {}
             // A function that has not started must not start any more.
             () = stop_requested(call.stopped.clone()) => return Err(HandlerError::Cancelled),
         }
-        let running = self.pool.run(seat, move || within_blocking(call, function));
+        let running = self
+            .pool
+            .run(permit, move || within_blocking(call, function));
         let value = running
             .await
             .unwrap_or_else(|panic| Err(panicked(&*panic)))?;

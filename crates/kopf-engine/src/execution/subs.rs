@@ -19,7 +19,7 @@ use kopf_core::progress::state::State;
 use kopf_core::registry::select_from;
 use kopf_core::storage::StorageError;
 
-use super::pool::Seat;
+use super::pool::ThreadPermit;
 use super::{Execution, warn_unreadable};
 use crate::errors::describe;
 use crate::invocation::{Handler, Hosting, RegistrationError, RunSubHandlers, SubHandlers};
@@ -39,8 +39,8 @@ struct Inner {
     /// The delay until the first unfinished sub-handler is due.
     unfinished: Mutex<Option<Duration>>,
     references: Mutex<BTreeSet<HandlerId>>,
-    /// The thread of a blocking handler.
-    seat: OnceLock<Seat>,
+    /// The permit of a blocking handler.
+    permit: OnceLock<ThreadPermit>,
 }
 
 impl Subs {
@@ -59,14 +59,15 @@ impl Subs {
             refused: Mutex::default(),
             unfinished: Mutex::default(),
             references: Mutex::default(),
-            seat: OnceLock::new(),
+            permit: OnceLock::new(),
         }))
     }
 
-    /// Sets the place of a blocking handler, which is released while it waits for its sub-handlers.
-    pub(super) fn seat(&self, seat: Seat) {
+    /// Sets the permit of a blocking handler, which is released while it waits for its
+    /// sub-handlers.
+    pub(super) fn set_permit(&self, permit: ThreadPermit) {
         // Called once.
-        let _ = self.0.seat.set(seat);
+        let _ = self.0.permit.set(permit);
     }
 
     /// Returns the handle for the frontend.
@@ -127,8 +128,8 @@ impl Subs {
         state.wake(&execution.woken);
         self.refer(state.ids());
         let round = execution.round_of(Some(self), selected, &mut state);
-        match self.0.seat.get() {
-            Some(seat) => execution.executor.pool.wait(seat, round).await,
+        match self.0.permit.get() {
+            Some(permit) => execution.executor.pool.wait(permit, round).await,
             None => round.await,
         };
         let mut changes = Patch::default();

@@ -29,7 +29,7 @@ pub(crate) fn capture(level: Level) -> Captured {
     // uses it first.
     static GLOBAL: Once = Once::new();
     GLOBAL.call_once(|| {
-        let subscriber = tracing_subscriber::registry().with(Indifferent);
+        let subscriber = tracing_subscriber::registry().with(Discarding);
         tracing::subscriber::set_global_default(subscriber).expect("no other global subscriber");
     });
     let records = Arc::default();
@@ -58,9 +58,9 @@ impl Captured {
 }
 
 /// A subscriber that enables all call sites and drops all records.
-struct Indifferent;
+struct Discarding;
 
-impl<S: Subscriber> Layer<S> for Indifferent {}
+impl<S: Subscriber> Layer<S> for Discarding {}
 
 struct Capturing {
     level: Level,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// Tolerated difference between tokio's clock and the monotonic system clock outside of tests.
-const IN_STEP: Duration = Duration::from_secs(1);
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// UTC anchored at an instant of tokio's clock. Copies show the same time.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,7 @@ fn is_in_step(tokio: Instant) -> bool {
     let system = std::time::Instant::now();
     let tokio = tokio.into_std();
     let apart = system.saturating_duration_since(tokio) + tokio.saturating_duration_since(system);
-    apart < IN_STEP
+    apart < CLOCK_TOLERANCE
 }
 
 /// Returns the anchored time, or the system time if the difference is too large.

@@ -20,10 +20,10 @@ use crate::observation::builtin;
 const MANAGER: &str = "kopf";
 
 /// Time limit for a CRD to be established or deleted. Servers take about a second.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Polling interval for CRDs that are not established.
-const INTERVAL: Duration = Duration::from_millis(250);
+const POLLING_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Error that prevents the installation of a CRD.
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +147,7 @@ async fn install_one(target: Target<'_>, definition: &Value) -> Result<(), Error
 
 /// Reads a CRD; `None` if it does not exist. Waits for the deletion of a CRD that is marked for it.
 async fn existing(target: Target<'_>) -> Result<Option<Value>, Error> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let found = target.get().await;
         let found = found.map_err(|error| explain(target.name, error))?;
@@ -159,12 +159,12 @@ async fn existing(target: Target<'_>) -> Result<Option<Value>, Error> {
             let name = target.name.to_owned();
             return Err(Error::Terminating { name });
         }
-        sleep(INTERVAL).await;
+        sleep(POLLING_INTERVAL).await;
     }
 }
 
 async fn establish(target: Target<'_>) -> Result<(), Error> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let found = target.get().await;
         let found = found.map_err(|error| explain(target.name, error))?;
@@ -176,7 +176,7 @@ async fn establish(target: Target<'_>) -> Result<(), Error> {
             let name = target.name.to_owned();
             return Err(Error::NotEstablished { name, reasons });
         }
-        sleep(INTERVAL).await;
+        sleep(POLLING_INTERVAL).await;
     }
 }
 

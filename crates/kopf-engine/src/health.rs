@@ -16,7 +16,7 @@ use kopf_client::watching::Pulse;
 use tokio::time::Instant;
 
 /// Time to reconnect after a stream has timed out.
-const GRACE: Duration = Duration::from_secs(20);
+const RECONNECT_GRACE: Duration = Duration::from_secs(20);
 
 /// A snapshot of the liveness of an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -96,7 +96,7 @@ impl Vitals {
     /// Starts the time limit of the discovery.
     pub(crate) fn begin(&self, inactivity_timeout: Duration) {
         let mut signs = self.lock();
-        signs.limit = inactivity_timeout.saturating_add(GRACE);
+        signs.limit = inactivity_timeout.saturating_add(RECONNECT_GRACE);
         signs.searching = Some(Instant::now());
     }
 

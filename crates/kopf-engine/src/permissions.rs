@@ -28,13 +28,13 @@ const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 
 /// A namespace name that cannot exist and so has no Roles: its rules are those of the whole
 /// cluster. Reviews without a namespace are rejected.
-const NOWHERE: &str = "-";
+const NO_NAMESPACE: &str = "-";
 
 /// Concurrent reviews. The server processes them in memory.
 const CONCURRENCY: usize = 8;
 
 /// Maximum number of permissions or namespaces to review, as each takes a request.
-const LIMIT: usize = 300;
+const MAX_REVIEWS: usize = 300;
 
 /// A review of the permissions of one operator.
 pub(crate) struct Review {
@@ -90,7 +90,7 @@ async fn missing(
     let mut missing = BTreeSet::new();
     let mut unclear = BTreeSet::new();
     let count = uncovered.len();
-    if count > LIMIT {
+    if count > MAX_REVIEWS {
         debug!("Permissions are not reviewed: too many namespaces ({count}).");
         return Ok(missing);
     }
@@ -106,7 +106,7 @@ async fn missing(
         }
     }
     let count = unclear.len();
-    if count > LIMIT {
+    if count > MAX_REVIEWS {
         debug!("Permissions are not reviewed: too many single reviews ({count}).");
         unclear.clear();
     }
@@ -121,7 +121,7 @@ async fn missing(
 /// Returns the rules of the user in a namespace or in the cluster.
 async fn grants(client: &Client, place: &Place) -> Result<Grants, Error> {
     let namespace = match place {
-        Place::Cluster => NOWHERE,
+        Place::Cluster => NO_NAMESPACE,
         Place::Namespace(namespace) => namespace,
     };
     let review = json!({

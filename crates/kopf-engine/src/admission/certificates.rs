@@ -17,7 +17,7 @@ use tracing::warn;
 use crate::leading;
 
 /// Delay before a failed request is repeated, in addition to the retries of the client.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Store of the shared certificate.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ async fn wait(secret: &CertificateSecret, error: &kopf_client::Error) {
     warn!(
         "The {secret} with the webhook certificate is not accessible now: {error}. Trying again."
     );
-    sleep(RETRY).await;
+    sleep(RETRY_DELAY).await;
 }
 
 fn explained(verb: &'static str, secret: CertificateSecret, error: kopf_client::Error) -> Error {

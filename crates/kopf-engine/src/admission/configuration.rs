@@ -30,13 +30,13 @@ use crate::observation::Insights;
 use crate::shared::Shared;
 
 /// Delay before a failed write is repeated, in addition to the retries of the client.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Time limit for a request in flight when the operator stops.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_GRACE: Duration = Duration::from_secs(5);
 
 /// First delay between conflicting releases; doubled each time.
-const CONFLICT: Duration = Duration::from_millis(100);
+const CONFLICT_DELAY: Duration = Duration::from_millis(100);
 
 /// Manager of the webhook configuration of one type.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Manager {
                         written = self.write(managed, desired.as_ref(), reason) => written?,
                         // A request that is dropped immediately could still arrive after the
                         // release.
-                        () = patience(halt) => return Ok(()),
+                        () = request_grace(halt) => return Ok(()),
                     }
                     false
                 }
@@ -246,7 +246,7 @@ impl Manager {
         warn!(
             "The {type_} webhook {name} cannot be reconfigured now and will be retried: {problem}"
         );
-        let at = Instant::now() + RETRY;
+        let at = Instant::now() + RETRY_DELAY;
         managed.planned = Some(Planned { reason, at });
         Ok(())
     }
@@ -279,7 +279,7 @@ impl Manager {
         let object = &managed.object;
         let kept = self.webhooks(config, Kept::Persistent);
         let mut precondition = managed.precondition(&self.me);
-        let mut delay = CONFLICT;
+        let mut delay = CONFLICT_DELAY;
         loop {
             if let Precondition::Version(version) = &precondition {
                 let payload = json!({
@@ -407,7 +407,7 @@ async fn create(object: &ConfigurationObject) -> Result<(), Error> {
                     "The {type_} webhook {name} cannot be created now and will be retried: \
                      {error}"
                 );
-                sleep(RETRY).await;
+                sleep(RETRY_DELAY).await;
             }
             Err(error) => return Err(object.explain("create", error)),
         }
@@ -440,7 +440,7 @@ async fn pause_changed(shared: &Shared) {
 }
 
 /// Waits until a request in flight is abandoned.
-async fn patience(halt: &CancellationToken) {
+async fn request_grace(halt: &CancellationToken) {
     halt.cancelled().await;
-    sleep(PATIENCE).await;
+    sleep(REQUEST_GRACE).await;
 }

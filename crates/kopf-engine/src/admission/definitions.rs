@@ -1,8 +1,8 @@
 //! Management of `spec.conversion` of CRDs.
 //!
-//! Every CRD with conversion handlers is read every [`POLLING`], and whenever the address of the
-//! webhook server or the resources of the cluster change. It is written if its conversion differs.
-//! The rules for several operators are those of webhook configurations.
+//! Every CRD with conversion handlers is read every [`POLLING_INTERVAL`], and whenever the address
+//! of the webhook server or the resources of the cluster change. It is written if its conversion
+//! differs. The rules for several operators are those of webhook configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::observation::Insights;
 use crate::shared::Shared;
 
 /// Interval of checks for changes by other clients.
-const POLLING: Duration = Duration::from_secs(30);
+const POLLING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Number of attempts to release a CRD that other clients change concurrently.
-const RELEASES: usize = 5;
+const MAX_RELEASE_ATTEMPTS: usize = 5;
 
 /// Manager of the conversions of CRDs.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Manager {
                 () = halt.cancelled() => break,
                 changed = self.announced.changed() => changed.is_err(),
                 changed = self.insights.next() => changed.is_none(),
-                () = sleep(POLLING) => false,
+                () = sleep(POLLING_INTERVAL) => false,
             };
             if is_over {
                 // The senders end only with the operator.
@@ -122,7 +122,7 @@ impl Manager {
                     } else {
                         ""
                     };
-                    let seconds = POLLING.as_secs();
+                    let seconds = POLLING_INTERVAL.as_secs();
                     warn!(
                         "The conversion of {name} cannot be configured: {error}{hint}. It is retried \
                          again in {seconds} seconds."
@@ -190,7 +190,7 @@ impl Manager {
         name: &str,
         persistence: Persistence,
     ) -> Result<(), kopf_client::Error> {
-        for _ in 0..RELEASES {
+        for _ in 0..MAX_RELEASE_ATTEMPTS {
             let Some(body) = self.patch(name, &json!({})).await? else {
                 return Ok(());
             };

@@ -16,7 +16,7 @@ use super::object::ConfigurationObject;
 use crate::health::StreamHealth;
 
 /// Polling interval if the object cannot be watched.
-const POLLING: Duration = Duration::from_secs(60);
+const POLLING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One observed version of a configuration object.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Watcher {
 
     async fn poll(&mut self) -> Option<Seen> {
         let outcome = self.object.read().await;
-        self.poll_at = Some(Instant::now() + POLLING);
+        self.poll_at = Some(Instant::now() + POLLING_INTERVAL);
         match outcome {
             Ok(body) => Some(body.into()),
             Err(error) => {
@@ -200,7 +200,7 @@ impl Watcher {
                 warn!(
                     "The {type_} webhook configuration {name} cannot be watched, and is read every \
                      {} seconds instead: {error}. Grant the verbs list and watch for {resource}.",
-                    POLLING.as_secs()
+                    POLLING_INTERVAL.as_secs()
                 );
             } else {
                 warn!(

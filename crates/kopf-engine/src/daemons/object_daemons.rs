@@ -19,7 +19,7 @@ use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
 /// Delay before the next check of a former runner that has not ended yet.
-const LEAVING: Duration = Duration::from_secs(1);
+const CHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// The daemons and timers of one object. Dropping it stops them, because the object is deleted.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl ObjectDaemons {
             .daemons
             .is_leaving(object.logger.reference(), &handler.id)
         {
-            return Some(LEAVING);
+            return Some(CHECK_DELAY);
         }
         let live = state
             .live

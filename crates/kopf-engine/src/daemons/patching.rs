@@ -12,13 +12,13 @@ use crate::inspect::Counted;
 use crate::patching::{Applied, Pending};
 
 /// Delay before a conflicting patch is sent again after the last attempt.
-const REFUSED: Duration = Duration::from_secs(1);
+const CONFLICT_DELAY: Duration = Duration::from_secs(1);
 
 /// Maximum number of such retries.
-const LAST_TRIES: usize = 10;
+const MAX_LAST_ATTEMPTS: usize = 10;
 
 /// Retry delay for unsent patches when `error_delays` is empty.
-const RESEND: Duration = Duration::from_secs(1);
+const RESEND_DELAY: Duration = Duration::from_secs(1);
 
 impl RunnerTask {
     /// Sends the patch and retries after temporary errors. Transformations that conflict with a
@@ -60,7 +60,7 @@ impl RunnerTask {
                 }
                 Err(error) => {
                     let delay = delays.get(failures).or(delays.last());
-                    let delay = delay.copied().unwrap_or(RESEND);
+                    let delay = delay.copied().unwrap_or(RESEND_DELAY);
                     failures = failures.saturating_add(1);
                     logger.error(wording::throttling(delay, error.chain()));
                     self.sleep(delay).await;
@@ -71,10 +71,10 @@ impl RunnerTask {
 
     /// Sends the transformations that conflicted after the last attempt.
     pub(super) async fn flush(&mut self) {
-        for _ in 0..LAST_TRIES {
+        for _ in 0..MAX_LAST_ATTEMPTS {
             let stopped = self.runner.stopped.clone();
             tokio::select! {
-                () = tokio::time::sleep(REFUSED) => {}
+                () = tokio::time::sleep(CONFLICT_DELAY) => {}
                 () = stopped.cancelled() => return,
             }
             let patch = Patch {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::runner::Runner;
 
 /// Time for runners without time limits to send their last patch.
-const FAREWELL: Duration = Duration::from_secs(1);
+const LAST_PATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Runner {
     pub(super) fn has_ended(&self) -> bool {
@@ -122,7 +122,7 @@ pub(super) async fn stop(runner: Arc<Runner>, reason: StopReason) {
         }
     }
     if (cancellation.backoff, cancellation.timeout) == (None, None) && !runner.has_ended() {
-        let _ = timeout(FAREWELL, stopped.done()).await;
+        let _ = timeout(LAST_PATCH_TIMEOUT, stopped.done()).await;
         if reason == StopReason::OPERATOR_PAUSING {
             // The runner is not abandoned: the next start waits for its end.
             return;

@@ -21,7 +21,7 @@ use crate::leading::Pass;
 use crate::metrics::ErrorMark;
 
 /// Minimum interval: a timer without an interval would starve other tasks.
-const SHORTEST: Duration = Duration::from_millis(1);
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The state of one daemon or timer.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl RunnerTask {
                 Attempted::Succeeded => {
                     is_over = true;
                     match after_round(timing, begun.elapsed()) {
-                        Next::After(delay) => self.sleep(delay.max(SHORTEST)).await,
+                        Next::After(delay) => self.sleep(delay.max(MIN_INTERVAL)).await,
                         Next::Change => self.change(changes).await,
                         Next::Never => return,
                     }

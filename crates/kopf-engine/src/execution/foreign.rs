@@ -13,7 +13,7 @@ use crate::invocation::{Cancel, HandlerResult, Leftovers, Stopped};
 use crate::logger::ObjectLogger;
 
 /// Minimum time for work to end after its timeout.
-const SHORTEST: Duration = Duration::from_secs(1);
+const MIN_GRACE: Duration = Duration::from_secs(1);
 
 /// Running foreign work. If it is dropped before its end, it is cancelled and adopted by
 /// [`Leftovers`].
@@ -67,7 +67,7 @@ impl ForeignWork {
         }
         match reason {
             Cancelled::TimedOut(limit) => {
-                if timeout(limit.max(SHORTEST), self.done()).await.is_err() {
+                if timeout(limit.max(MIN_GRACE), self.done()).await.is_err() {
                     limits.logger.local().warning(
                         "The handler has timed out and was cancelled, but is still running. \
                          It is abandoned.",

@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 /// Default number of threads in addition to one per processor: blocking functions mostly wait.
-const AT_LEAST: usize = 32;
+const EXTRA_THREADS: usize = 32;
 
 /// Time of waiting for a thread after which a warning is logged.
-const BUSY: Duration = Duration::from_secs(60);
+const BUSY_WARNING: Duration = Duration::from_secs(60);
 
 /// A bounded pool of threads. Cheap to clone: clones share the threads.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl BlockingPool {
     /// Creates a pool with this number of threads; by default, one per processor and 32 more.
     pub(crate) fn new(max_workers: Option<usize>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let permits = max_workers.unwrap_or(processors + AT_LEAST).max(1);
+        let permits = max_workers.unwrap_or(processors + EXTRA_THREADS).max(1);
         Self {
             permits: Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS))),
             running: TaskTracker::new(),
@@ -76,14 +76,14 @@ impl BlockingPool {
             return permit.try_acquire(&self.permits);
         }
         let mut acquiring = pin!(permit.acquire(&self.permits));
-        if timeout(BUSY, &mut acquiring).await.is_err() {
+        if timeout(BUSY_WARNING, &mut acquiring).await.is_err() {
             // Logged once, not for each function.
             if !self.is_warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "All threads for blocking handlers are busy: {} run, and others wait for more \
                      than {} seconds. See the setting execution.max_workers.",
                     self.running.len(),
-                    BUSY.as_secs()
+                    BUSY_WARNING.as_secs()
                 );
             }
             acquiring.await;

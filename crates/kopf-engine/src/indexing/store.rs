@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::ObjectKey;
 
 /// Upper bound for the average number of values per shard.
-const SHARD: usize = 32;
+const SHARD_SIZE: usize = 32;
 
 /// A snapshot of the values under one key of an index. Cheap to clone.
 pub struct Store<V>(Arc<Root<V>>);
@@ -59,7 +59,7 @@ impl<V> Store<V> {
         }
         shard.push((object.clone(), value));
         root.len += 1;
-        if root.len > SHARD * root.shards.len() {
+        if root.len > SHARD_SIZE * root.shards.len() {
             root.grow();
         }
         None
@@ -187,6 +187,6 @@ mod tests {
         let pairs = before.0.shards.iter().zip(&store.0.shards);
         let copied: Vec<_> = pairs.filter(|(a, b)| !Arc::ptr_eq(a, b)).collect();
         assert_eq!(copied.len(), 1);
-        assert!(copied.iter().all(|(shard, _)| shard.len() < 4 * SHARD));
+        assert!(copied.iter().all(|(shard, _)| shard.len() < 4 * SHARD_SIZE));
     }
 }

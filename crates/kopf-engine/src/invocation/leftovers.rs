@@ -10,7 +10,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Time limit for the work to end after the operator has stopped: less than the 5 seconds after
 /// which hung tasks of the operator are aborted.
-const GRACE: Duration = Duration::from_secs(3);
+const EXIT_GRACE: Duration = Duration::from_secs(3);
 
 /// Foreign work that was cancelled because its caller is gone, and tasks of a host. Awaited before
 /// the operator ends. Cheap to clone: clones share the work.
@@ -39,12 +39,12 @@ impl Leftovers {
     /// warning.
     pub(crate) async fn settle(&self) {
         self.tracker.close();
-        if timeout(GRACE, self.tracker.wait()).await.is_err() {
+        if timeout(EXIT_GRACE, self.tracker.wait()).await.is_err() {
             let left = self.tracker.len();
             tracing::warn!(
                 "Handlers outside of the engine are still running: {left}. They were cancelled \
                  {} seconds ago, and their results will not be stored.",
-                GRACE.as_secs()
+                EXIT_GRACE.as_secs()
             );
             self.abort.cancel();
         }

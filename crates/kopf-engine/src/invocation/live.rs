@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Minimum sleep for which the body is stored encoded. A decoded body takes several times the
 /// memory, but decoding takes time.
-const LONG: Duration = Duration::from_secs(30);
+const LONG_SLEEP: Duration = Duration::from_secs(30);
 
 /// The newest version of an object. Cheap to clone: clones share the object.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl LiveBody {
 
     /// Encodes the body for a sleep of this duration, if it is long enough.
     pub(crate) fn rest(&self, time: Duration) {
-        if time < LONG {
+        if time < LONG_SLEEP {
             return;
         }
         let mut kept = self.kept();

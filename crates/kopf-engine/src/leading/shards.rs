@@ -25,7 +25,7 @@ const SHARDS: &str = "kopf.dev/shards";
 const SHARD: &str = "kopf.dev/shard";
 
 /// Maximum number of concurrent writes.
-const WRITES: usize = 8;
+const CONCURRENT_WRITES: usize = 8;
 
 /// A replica that handles some shards.
 pub(super) struct Sharding {
@@ -245,7 +245,7 @@ impl Sharding {
             (write, result)
         });
         let written: Vec<_> = futures::stream::iter(sending)
-            .buffer_unordered(WRITES)
+            .buffer_unordered(CONCURRENT_WRITES)
             .collect()
             .await;
         let mut failure = None;

@@ -4,7 +4,7 @@ use std::fs;
 
 /// Clock ticks per second in `/proc`. Linux reports 100 on all architectures that the Rust standard
 /// library supports.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Statistics of the process. Unreadable values are absent.
 #[derive(Debug, Default, PartialEq)]
@@ -47,10 +47,10 @@ impl Process {
             Some(number(value.trim())? * 1024.0)
         };
         Self {
-            cpu_seconds: user_and_system.map(|(user, system)| (user + system) / TICKS),
+            cpu_seconds: user_and_system.map(|(user, system)| (user + system) / TICKS_PER_SECOND),
             start_seconds: booted
                 .zip(ticks(19))
-                .map(|(booted, ticks)| booted + ticks / TICKS),
+                .map(|(booted, ticks)| booted + ticks / TICKS_PER_SECOND),
             resident_bytes: kilobytes("VmRSS:"),
             virtual_bytes: kilobytes("VmSize:"),
             threads: line(status, "Threads:").and_then(|value| number(value.trim())),

@@ -14,7 +14,7 @@ use super::description::{API_DURATION, API_REQUESTS};
 use super::vector::{Vector, counters, durations};
 
 /// Maximum number of resources with their own series. Requests of handlers can have any path.
-const LIMIT: usize = 1_000;
+const MAX_RESOURCES: usize = 1_000;
 
 /// The resource label beyond the limit.
 const OTHER: &str = "other";
@@ -69,7 +69,7 @@ impl Requests {
     /// Adds a resource; `None` if there are too many.
     fn add(&self, target: RequestTarget<'_>) -> Option<Arc<ByVerb>> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.values().map(Vec::len).sum::<usize>() >= LIMIT {
+        if known.values().map(Vec::len).sum::<usize>() >= MAX_RESOURCES {
             return None;
         }
         let resources = known.entry(target.plural.into()).or_default();
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_number_of_resources_is_limited() {
         let requests = Requests::register(&mut Registry::default());
-        for number in 0..LIMIT {
+        for number in 0..MAX_RESOURCES {
             assert!(requests.add(target(&format!("things{number}"))).is_some());
         }
         assert!(requests.add(target("more")).is_none());

@@ -32,7 +32,7 @@ use crate::spans;
 
 /// Maximum number of transformations that event handlers can add while no patch can be sent. Beyond
 /// that, events stay in the mailbox.
-const BACKLOG: usize = 100;
+const MAX_BACKLOG: usize = 100;
 
 /// One version of the object.
 #[derive(Debug, Clone)]
@@ -225,7 +225,7 @@ impl Driver {
     /// Returns `true` if there are events and the patch of event handlers is below its limit.
     fn takes_events(&self) -> bool {
         let is_full =
-            self.patch.fns.len() >= BACKLOG && self.machine.is_held_back(self.context.now());
+            self.patch.fns.len() >= MAX_BACKLOG && self.machine.is_held_back(self.context.now());
         let has_any =
             !self.mailbox.is_empty() || self.mailbox.is_nudged() || !self.ahead.is_empty();
         has_any && !is_full

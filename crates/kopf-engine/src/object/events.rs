@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::queueing::{Processing as _, Queued};
 
 /// Maximum number of consecutive postponements of a cycle because of newer events.
-const POSTPONED: usize = 16;
+const MAX_POSTPONED: usize = 16;
 
 impl Driver {
     /// Takes all queued versions, passes them to indices and event handlers, and runs a cycle for
@@ -132,7 +132,7 @@ impl Driver {
         // Event handlers may have been slow, and change handlers need only the newest version.
         let event = newest.event;
         let gives_way = self.context.keeps_every_version() && !self.mailbox.is_empty();
-        if event != EventType::Deleted && gives_way && self.postponed < POSTPONED {
+        if event != EventType::Deleted && gives_way && self.postponed < MAX_POSTPONED {
             self.postponed += 1;
             return;
         }

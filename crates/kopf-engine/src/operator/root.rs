@@ -16,7 +16,7 @@ use crate::errors::describe;
 use crate::signals::{HUNG, report_blocked};
 
 /// Time limit for aborted tasks to be dropped.
-const ABORTING: Duration = Duration::from_secs(1);
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) const POSTER: &str = "Poster of events";
 pub(crate) const RETRIEVER: &str = "Credentials retriever";
@@ -27,7 +27,7 @@ const CONVERSIONS: &str = "Conversion manager";
 
 /// Delay between the removal of webhooks and the end of the webhook server. API servers apply
 /// removals with a delay, and reject requests that they cannot review.
-const LINGERING: Duration = Duration::from_secs(2);
+const LINGER_DELAY: Duration = Duration::from_secs(2);
 
 /// The tasks of a running operator. Dropping it aborts them.
 #[derive(Default)]
@@ -117,7 +117,7 @@ impl Root {
         let names: Vec<_> = self.names.values().copied().collect();
         warn!("Hung tasks are aborted: {}.", names.join(", "));
         // A task that blocks its thread cannot be aborted and is left running.
-        let _ = timeout(ABORTING, self.tasks.shutdown()).await;
+        let _ = timeout(ABORT_TIMEOUT, self.tasks.shutdown()).await;
         report_blocked();
     }
 
@@ -125,7 +125,7 @@ impl Root {
     async fn linger(&self) {
         let is_served = self.names.values().any(|task| *task == SERVER);
         if let Some(reviews) = self.reviews.as_ref().filter(|_| is_served) {
-            sleep(LINGERING).await;
+            sleep(LINGER_DELAY).await;
             reviews.close();
             let _ = timeout(HUNG, reviews.wait()).await;
         }

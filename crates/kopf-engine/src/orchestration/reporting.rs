@@ -11,7 +11,7 @@ use tracing::info;
 use crate::observation::Namespaces;
 
 /// Maximum number of logged names.
-const LISTED: usize = 20;
+const MAX_NAMES: usize = 20;
 
 /// Logs when the operator is ready and which resources it watches, if the log style includes that.
 #[derive(Debug)]
@@ -63,9 +63,13 @@ fn listed<T: Display>(names: &BTreeSet<T>) -> String {
     if names.is_empty() {
         return "none".to_owned();
     }
-    let texts: Vec<_> = names.iter().take(LISTED).map(ToString::to_string).collect();
+    let texts: Vec<_> = names
+        .iter()
+        .take(MAX_NAMES)
+        .map(ToString::to_string)
+        .collect();
     let texts = texts.join(", ");
-    match names.len().saturating_sub(LISTED) {
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => texts,
         more => format!("{texts} and {more} more"),
     }

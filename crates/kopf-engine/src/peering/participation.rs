@@ -22,10 +22,10 @@ use crate::clock::Clock;
 use crate::leading::{Assignments, Pass};
 
 /// Time limit for removing the record at exit. A leftover record expires.
-const EXITING: Duration = Duration::from_secs(3);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Delay after a failed write, and the minimum time between renewals of a removed record.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The writing side of a peering.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Participation {
             () = reading => {}
             () = stop.cancelled() => {
                 // A request in flight must not arrive after the removal of the record.
-                if timeout(EXITING, &mut writing).await.is_err() {
+                if timeout(EXIT_TIMEOUT, &mut writing).await.is_err() {
                     warn!("Couldn't remove self from the peering {} in time. Ignoring.", self.object);
                 }
             }
@@ -134,7 +134,7 @@ impl Participation {
             let written = Instant::now();
             let until = written + wait.min(super::peer_watcher::MAX_DURATION);
             tokio::select! {
-                () = self.serve(written + RETRY, until, stop) => {}
+                () = self.serve(written + RETRY_DELAY, until, stop) => {}
                 () = pass.ended(), if !exits() => {}
             }
         }
@@ -173,7 +173,7 @@ impl Participation {
             }
             Err(error) => {
                 warn!("Keep-alive in {} has failed: {error}", self.object);
-                wait.min(RETRY)
+                wait.min(RETRY_DELAY)
             }
         }
     }

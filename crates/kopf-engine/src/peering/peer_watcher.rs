@@ -20,7 +20,7 @@ use crate::pausing::Flag;
 
 /// Time to wait for the first listing if peering is optional and the peering object cannot be
 /// watched.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+const FIRST_LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time to wait for the watch event of the own record that was written on expiry.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -151,7 +151,7 @@ impl<'a> PeerWatcher<'a> {
                     self.health.failing(error.to_string());
                 }
                 // Optional peering must not keep the operator from starting.
-                let is_over = permanent || self.began.elapsed() >= FIRST_LOOK;
+                let is_over = permanent || self.began.elapsed() >= FIRST_LISTING_TIMEOUT;
                 if self.state == State::Unknown && !self.me.settings.mandatory && is_over {
                     self.flag.set(false);
                 }

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use crate::activities::{Error, Finished};
 
 /// Lifetime of a cached report.
-const REMEMBERED: Duration = Duration::from_secs(10);
+const CACHE_LIFETIME: Duration = Duration::from_secs(10);
 
 /// Upper bound for waiting requests; higher than the limit of connections.
-const WAITING: usize = 128;
+const MAX_WAITING: usize = 128;
 
 /// The results of the probe handlers by their ids, or the reason of a failure.
 pub(super) type Report = Result<Map<String, Value>, String>;
@@ -44,7 +44,7 @@ impl ReportHandle {
 impl<P: AsyncFn() -> Report> Prober<P> {
     /// Creates a prober with a function that calls the handlers.
     pub(super) fn new(probe: P) -> (ReportHandle, Self) {
-        let (reports, questions) = mpsc::channel(WAITING);
+        let (reports, questions) = mpsc::channel(MAX_WAITING);
         (ReportHandle(reports), Self { probe, questions })
     }
 
@@ -53,7 +53,7 @@ impl<P: AsyncFn() -> Report> Prober<P> {
         let mut remembered: Option<(Instant, Arc<Report>)> = None;
         while let Some(question) = self.questions.recv().await {
             let report = match &remembered {
-                Some((made, report)) if made.elapsed() < REMEMBERED => Arc::clone(report),
+                Some((made, report)) if made.elapsed() < CACHE_LIFETIME => Arc::clone(report),
                 _ => {
                     let report = Arc::new((self.probe)().await);
                     remembered = Some((Instant::now(), Arc::clone(&report)));

@@ -19,10 +19,10 @@ use crate::invocation::Pulse;
 use crate::metrics::Format;
 
 /// Time limit for the probe handlers.
-const ANSWERING: Duration = Duration::from_secs(30);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time limit for the frontend to react.
-const PULSE: Duration = Duration::from_secs(10);
+const PULSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 const JSON: &str = "application/json; charset=utf-8";
 
@@ -76,7 +76,7 @@ impl Responder {
         if self.honesty == Honesty::Honest && !health.is_alive() {
             return text(StatusCode::SERVICE_UNAVAILABLE, health.to_string());
         }
-        match timeout(ANSWERING, self.reports.report()).await {
+        match timeout(PROBE_TIMEOUT, self.reports.report()).await {
             Ok(Some(report)) => match report.as_ref() {
                 // A map with string keys can always be serialized.
                 Ok(values) => {
@@ -139,7 +139,7 @@ impl Responder {
 /// Returns `false` if the frontend has a pulse and does not react in time.
 pub(super) async fn reacts(pulse: Option<&dyn Pulse>) -> bool {
     match pulse {
-        Some(pulse) => timeout(PULSE, pulse.beat()).await.is_ok(),
+        Some(pulse) => timeout(PULSE_TIMEOUT, pulse.beat()).await.is_ok(),
         None => true,
     }
 }

@@ -26,19 +26,19 @@ use crate::activities::Activities;
 use crate::shared::Shared;
 
 /// Maximum number of connections.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// Time limit for reading the headers of a request.
-const ASKING: Duration = Duration::from_secs(5);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum age of a connection.
-const CONNECTED: Duration = Duration::from_secs(60);
+const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// Time limit for pending responses at shutdown.
-const ENDING: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Delay after a connection could not be accepted, for example because of the limit of open files.
-const EXHAUSTED: Duration = Duration::from_millis(100);
+const ACCEPT_DELAY: Duration = Duration::from_millis(100);
 
 /// Serves one address until it is stopped.
 ///
@@ -66,7 +66,7 @@ pub(crate) async fn serve(
     let (reports, prober) = Prober::new(async move || {
         let context = || Arc::clone(&probed.context);
         if !reacts(probed.context.pulse.as_deref()).await {
-            return Err(DEAD.to_owned());
+            return Err(UNRESPONSIVE.to_owned());
         }
         report(activities.run(context).await)
     });
@@ -84,13 +84,13 @@ pub(crate) async fn serve(
                 Ok(stream) => connections.add(stream, Arc::clone(&responder)),
                 Err(error) => {
                     warn!("A connection of a probe cannot be accepted: {error}");
-                    sleep(EXHAUSTED).await;
+                    sleep(ACCEPT_DELAY).await;
                 }
             },
         }
     }
     drop(listeners);
-    let ending = timeout(ENDING, async {
+    let ending = timeout(SHUTDOWN_TIMEOUT, async {
         tokio::select! {
             () = &mut probing => {}
             () = connections.end() => {}
@@ -102,7 +102,7 @@ pub(crate) async fn serve(
 }
 
 /// Reported if the frontend does not react.
-const DEAD: &str = "the event loop of the operator does not react: a handler may block it";
+const UNRESPONSIVE: &str = "the event loop of the operator does not react: a handler may block it";
 
 fn responder(shared: &Shared, site: Site, reports: ReportHandle) -> Responder {
     let context = &shared.context;
@@ -131,14 +131,14 @@ struct Connections {
 impl Connections {
     fn add(&mut self, stream: TcpStream, responder: Arc<Responder>) {
         self.order.retain(|connection| !connection.is_finished());
-        if self.order.len() >= CONNECTIONS
+        if self.order.len() >= MAX_CONNECTIONS
             && let Some(oldest) = self.order.pop_front()
         {
             oldest.abort();
         }
         let task = self.tasks.spawn(async move {
             // An error of a connection ends that connection only.
-            let _ = timeout(CONNECTED, converse(stream, responder)).await;
+            let _ = timeout(MAX_AGE, serve_connection(stream, responder)).await;
         });
         self.order.push_back(task);
     }
@@ -148,14 +148,17 @@ impl Connections {
     }
 }
 
-async fn converse(stream: TcpStream, responder: Arc<Responder>) -> Result<(), hyper::Error> {
+async fn serve_connection(
+    stream: TcpStream,
+    responder: Arc<Responder>,
+) -> Result<(), hyper::Error> {
     let service = service_fn(move |request: Request<Incoming>| {
         let responder = Arc::clone(&responder);
         async move { Ok::<_, Infallible>(responder.respond(&request).await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(ASKING)
+        .header_read_timeout(HEADER_TIMEOUT)
         .keep_alive(false)
         .max_buf_size(16 * 1024)
         .serve_connection(TokioIo::new(stream), service)

@@ -12,7 +12,7 @@ use crate::metrics::Arrival;
 use crate::permits::Priority;
 
 /// Maximum number of stored versions of replaced entries.
-const SUPERSEDED: usize = 16;
+const MAX_SUPERSEDED: usize = 16;
 
 /// One entry of a mailbox.
 #[derive(Debug)]
@@ -240,7 +240,7 @@ impl Drained {
         else {
             return;
         };
-        if version.parse::<u128>().is_ok() || self.superseded.len() >= SUPERSEDED {
+        if version.parse::<u128>().is_ok() || self.superseded.len() >= MAX_SUPERSEDED {
             self.superseded.pop_front();
         }
         self.superseded.push_back(version);
@@ -297,7 +297,7 @@ mod tests {
         for version in 0..100 {
             mailbox.push(event(&format!("x{version}"))).unwrap();
         }
-        assert_eq!(mailbox.drain().superseded.len(), SUPERSEDED);
+        assert_eq!(mailbox.drain().superseded.len(), MAX_SUPERSEDED);
     }
 
     #[test]

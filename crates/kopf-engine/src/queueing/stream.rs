@@ -25,7 +25,7 @@ use crate::metrics::{StreamLabel, StreamMetrics};
 use crate::shared::Shared;
 
 /// Time without queue capacity after which a warning is logged.
-const SLOW: Duration = Duration::from_secs(10);
+const SLOW_WARNING: Duration = Duration::from_secs(10);
 
 /// A watch stream; see the module documentation.
 pub(crate) struct Stream<P: Processing> {
@@ -337,7 +337,7 @@ async fn arrival(inbox: Option<&Inbox>) {
     }
 }
 
-/// Waits for queue capacity; logs a warning after [`SLOW`].
+/// Waits for queue capacity; logs a warning after [`SLOW_WARNING`].
 async fn room_or_warning(
     room: impl Future<Output = ()>,
     resource: &Resource,
@@ -345,7 +345,7 @@ async fn room_or_warning(
     health: &StreamHealth,
 ) {
     let mut room = pin!(room);
-    if timeout(SLOW, &mut room).await.is_err() {
+    if timeout(SLOW_WARNING, &mut room).await.is_err() {
         // The function may be called again before there is capacity.
         if health.slow_down() {
             warn!(

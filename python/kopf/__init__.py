@@ -137,7 +137,7 @@ if TYPE_CHECKING:
 
     __engine__: str
 
-# Names that are imported when they are first used: they need the native module or slow imports.
+# Names that are imported on first use, because they need the native module or slow imports.
 _LAZY = {
     "apply_child": "children",
     "apply_child_sync": "children",
@@ -173,10 +173,10 @@ _LAZY = {
     "WebhookAutoTunnel": "webhooks",
 }
 
-# Packages with the private paths of the original.
+# Packages with private import paths of the original.
 _HISTORICAL = {"_cogs", "_core", "_kits"}
 
-# Names of earlier releases that tutorials still use, with their successors.
+# Names of earlier releases that tutorials still use, with their replacements.
 _REMOVED = {
     "HandlerFatalError": "kopf.PermanentError",
     "HandlerRetryError": "kopf.TemporaryError",

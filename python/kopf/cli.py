@@ -50,9 +50,9 @@ class _Commands(click.Group):
     """The group of all commands."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the command of the process; reports handlers that cannot be loaded, exits with 1.
+        """Runs the command of the process; reports handlers that cannot be loaded and exits with 1.
 
-        Test runners call `main()` instead, and get the exceptions as they are.
+        Test runners call `main()` instead, which raises the exceptions.
         """
         try:
             return super().__call__(*args, **kwargs)
@@ -68,7 +68,7 @@ def logging_options(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the logging options to a command, and sets up logging before the command runs."""
 
     @click.option("-v", "--verbose", is_flag=True, help="Show debug messages.")
-    @click.option("-d", "--debug", is_flag=True, help="Show debug messages, also of asyncio.")
+    @click.option("-d", "--debug", is_flag=True, help="Show debug messages of Kopf and asyncio.")
     @click.option("-q", "--quiet", is_flag=True, help="Show warnings and errors only.")
     @click.option(
         "--log-format",
@@ -221,9 +221,9 @@ def run(
     settings = __controls.settings
     settings = settings if settings is not None else configuration.OperatorSettings()
     settings.scanning.install_crds |= install_crds
-    # Everything is permitted in a sandbox of its own.
+    # The sandbox grants all permissions.
     settings.scanning.review_permissions |= not sandbox
-    # Only the sandbox calls the webhooks, from this machine.
+    # Webhooks are called only by the sandbox, from this machine.
     settings.admission.loopback |= sandbox
     if leader_elect or leader_elect_name or leader_elect_namespace or shards:
         settings = _with_replicas(
@@ -384,7 +384,7 @@ def rbac(**options: Any) -> None:
 @main.command()
 @click.option("--image", help="Image of the operator; default: NAME:latest.")
 @click.option("--replicas", type=click.IntRange(min=0), default=1, help="Number of pods; default: 1.")
-@click.option("--helm", type=click.Path(), help="Folder for a Helm chart; empty or absent.")
+@click.option("--helm", type=click.Path(), help="Folder for a Helm chart; must be empty or absent.")
 @_plan_options
 def manifests(**options: Any) -> None:
     """Print the namespace, CRDs, roles, Deployment and Service of the operator."""
@@ -421,7 +421,7 @@ def new(name: str, python: bool, rust: bool, path: str | None, kopf_path: str | 
 
 
 def _inspecting(name: str, summary: str) -> None:
-    """Adds a command of the native part, which parses the arguments and prints the help itself."""
+    """Adds a native command, which parses its arguments and prints its help itself."""
 
     @main.command(
         name=name,
@@ -434,7 +434,7 @@ def _inspecting(name: str, summary: str) -> None:
     def command(context: click.Context, /, arguments: tuple[str, ...]) -> None:
         from kopf import _kopf
 
-        # The native part writes to the same descriptors, past the buffers of Python.
+        # The native part writes directly to the descriptors, not to the buffers of Python.
         sys.stdout.flush()
         sys.stderr.flush()
         context.exit(_kopf.inspect([name, *arguments]))

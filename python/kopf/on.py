@@ -46,7 +46,7 @@ ResourceSpec = str | Marker | SelectorFn | tuple[str, ...]
 """A resource in an option: one name, or the positional arguments of decorators as a tuple."""
 
 Owns = Collection[ResourceSpec]
-"""Resources of objects that are owned by the handled one."""
+"""Resources of objects owned by the handled object."""
 
 
 def startup(
@@ -192,7 +192,7 @@ def convert(
     """Declares a handler that converts objects from one version of a resource to another.
 
     The function returns the converted object, or changes it by ``patch``. ``kind``, ``apiVersion``
-    and ``metadata`` can be left out. Metadata other than labels and annotations must not be changed.
+    and ``metadata`` can be omitted. Metadata other than labels and annotations must not be changed.
     """
     return declaring.convert(locals())
 
@@ -289,7 +289,7 @@ def update(
     owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
-    """Declares a handler of essential changes."""
+    """Declares a handler of changes of the essence."""
     return declaring.changing(locals(), reason=Reason.UPDATE, field_needs_change=True)
 
 
@@ -321,7 +321,7 @@ def delete(
     owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
-    """Declares a handler of deletions. Unless optional, it blocks the deletion until done."""
+    """Declares a handler of deletions. Unless optional, it blocks the deletion."""
     return declaring.changing(
         locals(), reason=Reason.DELETE, field_needs_change=False, requires_finalizer=not optional,
     )
@@ -386,7 +386,7 @@ def index(
     value: ValueFilter | None = None,
     registry: OperatorRegistry | None = None,
 ) -> IndexingDecorator:
-    """Declares a handler whose results are kept in an in-memory index."""
+    """Declares a handler whose results are stored in an in-memory index."""
     return declaring.indexing(locals())
 
 
@@ -412,7 +412,7 @@ def event(
     value: ValueFilter | None = None,
     registry: OperatorRegistry | None = None,
 ) -> WatchingDecorator:
-    """Declares a handler of all watch events, without retries and without progress."""
+    """Declares a handler of all watch events, without retries and progress records."""
     return declaring.watching(locals())
 
 
@@ -439,11 +439,11 @@ def child(
     parent: ResourceSpec | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChildDecorator:
-    """Declares a handler of changes of objects that are owned by the handled ones.
+    """Declares a handler of changes of objects owned by the handled objects.
 
     The function is called with the owner and with ``child``, the owned object, and ``type``, the
-    type of the event. The owner is any object of other handlers, or of the ``parent`` resource only.
-    As event handlers, it is called once, without retries.
+    type of the event. The owner is an object of the ``parent`` resource, or of any resource with
+    other handlers. Like event handlers, it is called once, without retries.
     """
     return declaring.child(locals())
 
@@ -478,7 +478,7 @@ def daemon(
     value: ValueFilter | None = None,
     registry: OperatorRegistry | None = None,
 ) -> DaemonDecorator:
-    """Declares a function that runs in the background while the object exists."""
+    """Declares a function that runs in the background while the object exists and matches."""
     return declaring.daemon(locals())
 
 
@@ -512,7 +512,7 @@ def timer(
     value: ValueFilter | None = None,
     registry: OperatorRegistry | None = None,
 ) -> TimerDecorator:
-    """Declares a function that is called regularly while the object exists."""
+    """Declares a function that is called at intervals while the object exists and matches."""
     return declaring.timer(locals())
 
 
@@ -532,7 +532,7 @@ def subhandler(
     old: ValueFilter | None = None,
     new: ValueFilter | None = None,
 ) -> ChangingDecorator:
-    """Declares a sub-handler of the currently running handler of a change."""
+    """Declares a sub-handler of the currently running change handler."""
     return declaring.subhandler(locals())
 
 

@@ -310,7 +310,7 @@ fn objects_with_unreadable_state_are_not_new_and_can_be_deleted() {
         assert_eq!(stage.journal.ids(), ["drop"]);
         for place in ["last-handled-configuration", "drop"] {
             let line = format!(
-                "The object is being deleted as if it had no such state: the state stored in \
+                "The deletion ignores unreadable state of the object: the state stored in \
                  kopf.zalando.org/{place} is not JSON"
             );
             assert!(stage.log.has("obj", &line), "{line}");

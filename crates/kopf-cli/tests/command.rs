@@ -438,7 +438,7 @@ fn operators_are_frozen_and_resumed() {
         (
             &["resume", "-n", "nothing-*", "-P", "default"],
             1,
-            "no namespace is selected",
+            "no namespace matches the selection",
         ),
     ] {
         let output = finish(kopf(&folder).args(arguments).env("KUBECONFIG", &leading));

@@ -61,17 +61,17 @@ pub enum Error {
     },
 }
 
-/// Applies a child of this owner, unless it is there already as the manifest says.
+/// Applies a child of this owner, unless the child already matches the manifest.
 ///
-/// The child gets an owner reference, the namespace and the labels of the owner, and the name of the
-/// owner if it has none. The field manager is
+/// Adds the owner reference, the namespace and the labels of the owner to the child, and the name
+/// of the owner if the manifest has none. The field manager is
 /// [`Settings::field_manager`](kopf_core::settings::Settings::field_manager).
 ///
 /// # Errors
-/// See [`Error`]. A child that fails is not changed.
+/// See [`Error`]. A failed call does not change the child.
 ///
 /// # Cancellation
-/// When dropped, the server can have applied the child or not.
+/// If the future is dropped, the server may or may not have applied the child.
 pub async fn apply_child(
     context: &OperatorContext,
     owner: &Body,

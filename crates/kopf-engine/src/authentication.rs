@@ -1,9 +1,9 @@
 //! Access of an operator to the API: by a given client, or by its own login.
 //!
-//! With a login, all requests of the operator and its handlers use a vault of credentials. A task of
-//! the operator refills the vault when it is empty; if that fails permanently, the operator ends. The
-//! credentials come from the login handlers, or from the kubeconfig or the service account if there
-//! are no such handlers.
+//! With a login, all requests of the operator and its handlers use a vault of credentials. A task
+//! of the operator refills the vault when it is empty; if that fails permanently, the operator
+//! ends. The credentials come from the login handlers, or from the kubeconfig or the service
+//! account if there are no such handlers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::invocation::{OperatorContext, Registry};
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Access {
-    /// Login by the login handlers. Without such handlers: by the kubeconfig or the service account,
-    /// whichever exists.
+    /// Login by the login handlers. Without such handlers: by the kubeconfig or the service
+    /// account, whichever exists.
     #[default]
     Login,
     /// Login in this way. Login handlers are not called.
@@ -84,7 +84,8 @@ impl Authentication {
         &self.client
     }
 
-    /// Re-authenticates until login fails permanently. `None` if the client was supplied by the caller.
+    /// Re-authenticates until login fails permanently. `None` if the client was supplied by the
+    /// caller.
     pub(crate) fn retriever(
         self,
         context: &Arc<OperatorContext>,
@@ -93,7 +94,9 @@ impl Authentication {
     ) -> Option<impl Future<Output = LoginError> + Send + use<>> {
         let handlers = Activities::new(Activity::Authentication, registry, pool.urgent());
         if !handlers.is_empty() && self.is_given {
-            tracing::info!("Login handlers are not called: the operator is given its access.");
+            tracing::info!(
+                "Login handlers are not called: the operator uses a given client or login."
+            );
         }
         let vault = self.vault?;
         let login = self.login.unwrap_or_else(|| {
@@ -149,7 +152,7 @@ mod tests {
 
     type Try = Result<Option<Credentials>, HandlerError>;
 
-    /// Returns a login handler with these outcomes of its attempts; the last one repeats.
+    /// A login handler with these outcomes of its attempts; the last one repeats.
     struct Function(Vec<Try>);
 
     impl Invoke for Function {
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn login_handlers_that_fail_for_good_or_return_nothing_end_it() {
+    async fn permanent_failures_of_login_handlers_fail_the_request() {
         let (good, log) = credentials(|_| Answer::Json(200, serde_json::json!({})));
         let failing = registry(vec![
             ("good", vec![Ok(Some(good))]),
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn with_a_client_nobody_logs_in() {
+    async fn given_clients_need_no_login() {
         let (client, _) = serve(|_| Answer::Json(200, serde_json::json!({})));
         let registry = registry(vec![("bad", vec![Err(HandlerError::permanent("never"))])]);
         let authentication = Authentication::new(client.into(), Clock::system());

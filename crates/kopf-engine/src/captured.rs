@@ -17,7 +17,7 @@ pub(crate) struct Record {
     pub(crate) fields: Vec<(&'static str, String)>,
 }
 
-/// The records that this thread logs until this is dropped.
+/// The records that this thread logs until the value is dropped.
 pub(crate) struct Captured {
     records: Arc<Mutex<Vec<Record>>>,
     _guard: DefaultGuard,
@@ -25,12 +25,12 @@ pub(crate) struct Captured {
 
 /// Starts to capture the records of this thread, at this level and above.
 pub(crate) fn capture(level: Level) -> Captured {
-    // Without a global subscriber, `tracing` can cache a call site that is first used by another
-    // thread at this moment as disabled.
-    static EVERYWHERE: Once = Once::new();
-    EVERYWHERE.call_once(|| {
-        let nobody = tracing_subscriber::registry().with(Indifferent);
-        tracing::subscriber::set_global_default(nobody).expect("nobody else listens everywhere");
+    // Without a global subscriber, `tracing` may cache a call site as disabled if another thread
+    // uses it first.
+    static GLOBAL: Once = Once::new();
+    GLOBAL.call_once(|| {
+        let subscriber = tracing_subscriber::registry().with(Discarding);
+        tracing::subscriber::set_global_default(subscriber).expect("no other global subscriber");
     });
     let records = Arc::default();
     let layer = Capturing {
@@ -58,9 +58,9 @@ impl Captured {
 }
 
 /// A subscriber that enables all call sites and drops all records.
-struct Indifferent;
+struct Discarding;
 
-impl<S: Subscriber> Layer<S> for Indifferent {}
+impl<S: Subscriber> Layer<S> for Discarding {}
 
 struct Capturing {
     level: Level,

@@ -1,8 +1,8 @@
 //! The clock of the operator: UTC, anchored to tokio's clock.
 //!
-//! All timestamps that are written to objects, or compared with those, come from here, so that a test
-//! with a paused runtime controls the time of the whole operator. Deadlines and delays use tokio's
-//! clock directly. Nothing else in the engine reads the system time.
+//! All timestamps that are written to objects or compared with those come from this clock, so that
+//! a test with a paused runtime controls the time of the whole operator. Deadlines and delays use
+//! tokio's clock directly. The engine does not read the system time elsewhere.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// Tolerated difference between tokio's clock and the monotonic system clock outside of tests.
-const IN_STEP: Duration = Duration::from_secs(1);
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// UTC anchored at an instant of tokio's clock. Copies show the same time.
 #[derive(Debug, Clone, Copy)]
@@ -26,9 +26,10 @@ pub struct Clock {
 impl Clock {
     /// Returns a clock that starts at the system time and advances with tokio's clock.
     ///
-    /// Small steps of the system time are ignored, so that timestamps stay in order. Large steps, such
-    /// as after a suspension of the machine, are followed, because other clients compare the timestamps
-    /// with their time; not while a test pauses or advances tokio's time.
+    /// Small steps of the system time are ignored, so that timestamps stay in order. Large steps,
+    /// such as after a suspension of the machine, are followed because other clients compare the
+    /// timestamps with their time. Steps are not followed while a test pauses or advances tokio's
+    /// time.
     pub fn system() -> Self {
         Self {
             follows_system: true,
@@ -60,12 +61,12 @@ impl Clock {
 
 /// Returns `true` if tokio's clock is not controlled by a test.
 fn is_in_step(tokio: Instant) -> bool {
-    // The only place where both are compared.
+    // The only comparison of tokio's clock with the system's.
     #[allow(clippy::disallowed_methods)]
     let system = std::time::Instant::now();
     let tokio = tokio.into_std();
     let apart = system.saturating_duration_since(tokio) + tokio.saturating_duration_since(system);
-    apart < IN_STEP
+    apart < CLOCK_TOLERANCE
 }
 
 /// Returns the anchored time, or the system time if the difference is too large.
@@ -94,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn after_a_suspension_the_time_is_the_systems() {
+    fn clock_follows_the_system_after_a_suspension() {
         assert!(Clock::system().follows_system);
-        // As if it stood still for decades.
+        // A suspension of decades.
         let suspended = Clock {
             follows_system: true,
             ..Clock::starting_at(Timestamp::UNIX_EPOCH)
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_of_a_test_is_its_own() {
+    async fn paused_tests_control_the_time() {
         let clock = Clock::system();
         let before = clock.now();
         tokio::time::advance(Duration::from_secs(86_400)).await;
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn goes_on_with_the_runtime() {
+    async fn advances_with_the_runtime() {
         let clock = Clock::starting_at("2026-01-31T23:59:58Z".parse().unwrap());
         let copy = clock;
         tokio::time::sleep(Duration::from_secs(86_400)).await;

@@ -1,8 +1,8 @@
 //! Installation of CRDs at the start of an operator.
 //!
-//! A CRD is applied by server-side apply, without force. It is left as it is if the cluster has a wider
-//! one: objects that another version of the operator has stored must stay valid. A CRD that is being
-//! deleted is created again when it is gone.
+//! A CRD is applied by server-side apply, without force. A wider CRD in the cluster is left
+//! unchanged, because objects that another version of the operator has stored must stay valid. A
+//! CRD in deletion is created again after its deletion.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::observation::builtin;
 /// The field manager of CRDs.
 const MANAGER: &str = "kopf";
 
-/// Time for a CRD to be established, or to be deleted. Servers take about a second.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit for a CRD to be established or deleted. Servers take about a second.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Interval between two looks at a CRD that is not established.
-const INTERVAL: Duration = Duration::from_millis(250);
+/// Polling interval for CRDs that are not established.
+const POLLING_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Error that prevents the installation of a CRD.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An object without a name is not a CRD.
+    /// A CRD without `metadata.name`.
     #[error("a CRD has no metadata.name")]
     Nameless,
     /// The cluster has a CRD that permits more.
@@ -76,7 +76,7 @@ pub enum Error {
         #[source]
         source: Box<kopf_client::Error>,
     },
-    /// The CRD is marked for deletion, and is still there.
+    /// The CRD is marked for deletion and still exists.
     #[error(
         "the CRD {name} is still being deleted after 60 seconds: its objects have finalizers; see \
          `kubectl get {name} -A`"
@@ -95,7 +95,8 @@ pub enum Error {
     },
 }
 
-/// Installs the CRDs, and waits until they are established. CRDs that are up to date are not changed.
+/// Installs the CRDs and waits until they are established. CRDs that are up to date are not
+/// changed.
 pub(crate) async fn install(client: &Client, definitions: &[Value]) -> Result<(), Error> {
     let resource = builtin(
         "apiextensions.k8s.io",
@@ -114,7 +115,7 @@ pub(crate) async fn install(client: &Client, definitions: &[Value]) -> Result<()
         install_one(target, definition).await?;
         targets.push(target);
     }
-    // All at once: the server establishes them at the same time.
+    // All are sent before any is awaited: the server establishes them concurrently.
     for target in targets {
         establish(target).await?;
     }
@@ -144,9 +145,9 @@ async fn install_one(target: Target<'_>, definition: &Value) -> Result<(), Error
     Ok(())
 }
 
-/// Reads a CRD; `None` if it does not exist. Waits for the end of one that is being deleted.
+/// Reads a CRD; `None` if it does not exist. Waits for the deletion of a CRD that is marked for it.
 async fn existing(target: Target<'_>) -> Result<Option<Value>, Error> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let found = target.get().await;
         let found = found.map_err(|error| explain(target.name, error))?;
@@ -158,12 +159,12 @@ async fn existing(target: Target<'_>) -> Result<Option<Value>, Error> {
             let name = target.name.to_owned();
             return Err(Error::Terminating { name });
         }
-        sleep(INTERVAL).await;
+        sleep(POLLING_INTERVAL).await;
     }
 }
 
 async fn establish(target: Target<'_>) -> Result<(), Error> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let found = target.get().await;
         let found = found.map_err(|error| explain(target.name, error))?;
@@ -175,7 +176,7 @@ async fn establish(target: Target<'_>) -> Result<(), Error> {
             let name = target.name.to_owned();
             return Err(Error::NotEstablished { name, reasons });
         }
-        sleep(INTERVAL).await;
+        sleep(POLLING_INTERVAL).await;
     }
 }
 
@@ -228,7 +229,7 @@ mod tests {
                 }
                 _ => match &mut *state {
                     None => Answer::status(404),
-                    // The server establishes it after the first look.
+                    // The CRD is established after the first read.
                     Some(found) => {
                         let seen = found.clone();
                         *found = established(seen.clone());
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refusals_are_told_apart() {
+    async fn refusals_have_their_own_errors() {
         for (code, expected) in [
             (409, "the CRD things.g was changed by other clients"),
             (403, "not permitted to install the CRD things.g"),

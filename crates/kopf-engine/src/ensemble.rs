@@ -1,4 +1,4 @@
-//! A set of running streams, adjusted to the wanted one.
+//! A set of running streams, adjusted to the wanted scopes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -26,7 +26,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A stream that has ended without being stopped.
+/// Error of a stream that ends without being stopped.
 #[derive(Debug, thiserror::Error)]
 #[error("the watch-stream for {place} has ended unexpectedly")]
 pub(crate) struct Error {
@@ -135,9 +135,9 @@ fn unexpected(place: &Place, source: Option<JoinError>) -> Error {
     }
 }
 
-/// Returns `true` if a running stream fits the wanted scope. Resources are equal by name, but one that
-/// has got a status subresource is patched differently, and other names or categories can select other
-/// handlers.
+/// Returns `true` if a running stream fits the wanted scope. The details are compared as well: a
+/// new status subresource changes how objects are patched, and other names or categories can select
+/// other handlers.
 fn is_same(running: &Place, wanted: &Place) -> bool {
     let (running, wanted) = (&running.resource, &wanted.resource);
     running.namespaced == wanted.namespaced

@@ -42,7 +42,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Returns `true` if the server will never accept what was sent.
+    /// Returns `true` if the server will never accept the payload.
     pub(crate) fn is_rejection(&self) -> bool {
         match self {
             Self::Api(error) => matches!(error.code(), Some(400 | 413 | 422)) || error.is_denial(),

@@ -1,4 +1,4 @@
-//! A small API server in the process of a test: a function returns the responses.
+//! A small in-process API server for tests: a function returns the responses.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -147,7 +147,7 @@ pub(crate) fn serve(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -
     (Client::from_service(server, "credentials"), log)
 }
 
-/// Returns the same as the result of a login.
+/// Returns the credentials of the same server, as the result of a login.
 pub(crate) fn credentials(
     answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
 ) -> (Credentials, Log) {

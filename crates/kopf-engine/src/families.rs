@@ -4,9 +4,9 @@
 //! driver of a child ─► Families ─► Inbox of the owners' stream ─► mailbox of the owner ─► its driver
 //! ```
 //!
-//! An inbox keeps the newest version of every changed child until the driver of its owner takes it.
-//! Children of owners that are not listed yet wait in it, so it does not matter which stream is
-//! faster. It is bounded by the number of children that exist.
+//! An inbox stores the newest version of every changed child until the driver of its owner takes
+//! it. Children of owners that are not listed yet stay in the inbox, so the order of the two
+//! listings does not matter. An inbox is bounded by the number of existing children.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -38,12 +38,12 @@ pub(crate) struct Inbox {
 struct Inner {
     /// The children by their owners.
     children: HashMap<Identity, Vec<Arc<OwnedObject>>>,
-    /// The owners that are to be notified.
+    /// Owners to notify.
     fresh: HashSet<Identity>,
 }
 
 impl Families {
-    /// Opens the inbox of a stream. It is closed when it is dropped.
+    /// Opens the inbox of a stream, which is closed by dropping it.
     pub(crate) fn open(&self, resource: Arc<Resource>, namespace: Option<String>) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox {
             resource,
@@ -91,7 +91,7 @@ impl Inbox {
         owner.is_of(&self.resource) && (namespace.is_none() || namespace == child.namespace())
     }
 
-    /// Adds a child; an older version of it is replaced.
+    /// Adds a child, replacing an older version of it.
     fn post(&self, owner: Identity, child: &Arc<OwnedObject>) {
         let mut inner = lock(&self.inner);
         let children = inner.children.entry(owner.clone()).or_default();
@@ -102,12 +102,12 @@ impl Inbox {
         self.arrival.notify_one();
     }
 
-    /// Waits for children of owners that are not notified yet. Cancel-safe. May return without any.
+    /// Waits for children of owners that are not notified yet. Cancel-safe. May return spuriously.
     pub(crate) async fn arrival(&self) {
         self.arrival.notified().await;
     }
 
-    /// Takes the owners that are to be notified.
+    /// Takes the owners to notify.
     pub(crate) fn take_fresh(&self) -> HashSet<Identity> {
         std::mem::take(&mut lock(&self.inner).fresh)
     }
@@ -118,7 +118,7 @@ impl Inbox {
         inner.children.remove(owner).unwrap_or_default()
     }
 
-    /// Drops the deleted children of an owner that is not known: nothing else would.
+    /// Drops the deleted children of an owner that was never listed.
     pub(crate) fn drop_deleted(&self, owner: &Identity) {
         let mut inner = lock(&self.inner);
         if let Some(children) = inner.children.get_mut(owner) {
@@ -129,7 +129,7 @@ impl Inbox {
         }
     }
 
-    /// Drops the children of an owner that is gone.
+    /// Drops the children of a deleted owner.
     pub(crate) fn forget(&self, owner: &Identity) {
         lock(&self.inner).children.remove(owner);
     }

@@ -1,11 +1,10 @@
-//! Whether an operator lives: whether it hears from the cluster about everything that it serves.
+//! Liveness of an operator: it is alive while its watch streams receive data from the cluster.
 //!
-//! Every stream has a [`Sign`], which the stream keeps up to date; [`Health`] is what they say
-//! together at one moment. An operator that cannot hear says so here, whatever its process does.
+//! Every stream updates its [`StreamHealth`]; [`Health`] is a snapshot of all of them.
 //!
-//! What is refused by the server (permissions, kinds that do not exist) is noted, but is no reason to
-//! be called dead: the others are served, and a restart would change nothing. The same goes for a
-//! pause, and for streams that wait for the handlers.
+//! Rejected streams (missing permissions or resources) are noted but do not count as failures: the
+//! other resources are served, and a restart would not help. The same applies to paused streams and
+//! to streams that wait for handlers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,27 +15,27 @@ use std::time::Duration;
 use kopf_client::watching::Pulse;
 use tokio::time::Instant;
 
-/// How long it can take to come back after a stream was found to be dead.
-const GRACE: Duration = Duration::from_secs(20);
+/// Time to reconnect after a stream has timed out.
+const RECONNECT_GRACE: Duration = Duration::from_secs(20);
 
-/// How an operator is at one moment.
+/// A snapshot of the liveness of an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Health {
-    /// What makes it deaf, one text for each stream; nothing if it lives.
+    /// Failures, one line per stream; empty if the operator is alive.
     pub problems: Vec<String>,
-    /// What is worth knowing, but does not matter: what is refused, what is paused.
+    /// Conditions that do not affect the liveness: rejected, paused and throttled streams.
     pub notes: Vec<String>,
 }
 
 impl Health {
-    /// Whether it hears from the cluster.
+    /// Returns `true` if there are no problems.
     pub fn is_alive(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
-/// One line for each problem and each note.
+/// The state, then one line per problem and note.
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_alive() {
@@ -51,15 +50,15 @@ impl fmt::Display for Health {
     }
 }
 
-/// The signs of life of one operator. Cheap to clone: clones are of the same operator.
+/// The liveness of the streams of one operator. Cheap to clone: clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Vitals(Arc<Mutex<Signs>>);
 
 #[derive(Debug, Default)]
 struct Signs {
-    /// Since when it should find out what there is in the cluster; none if it has, or did not begin.
+    /// Start of the discovery; `None` before the start and after the end of the discovery.
     searching: Option<Instant>,
-    /// How long a stream can be silent.
+    /// Maximum time without data from a stream.
     limit: Duration,
     streams: BTreeMap<u64, Stream>,
     next: u64,
@@ -75,45 +74,45 @@ struct Stream {
     listing: ListingState,
 }
 
-/// The first listing of a stream.
+/// The state of the first listing of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListingState {
-    /// It is complete, or is not waited for.
+    /// Complete, or not required for readiness.
     Complete,
     Awaited,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum State {
-    Fine,
-    Troubled(String),
+    Healthy,
+    Failing(String),
     Refused(String),
     Paused,
-    /// It reads no more than the handlers can take.
+    /// Reading is suspended because many changes wait for handlers.
     SlowedDown,
 }
 
 impl Vitals {
-    /// The operator begins to look around in the cluster.
+    /// Starts the time limit of the discovery.
     pub(crate) fn begin(&self, inactivity_timeout: Duration) {
         let mut signs = self.lock();
-        signs.limit = inactivity_timeout.saturating_add(GRACE);
+        signs.limit = inactivity_timeout.saturating_add(RECONNECT_GRACE);
         signs.searching = Some(Instant::now());
     }
 
-    /// The operator runs until this is dropped.
+    /// Marks the operator as running until the guard is dropped.
     pub(crate) fn live(&self) -> Life {
         self.lock().has_ended = false;
         Life(self.clone())
     }
 
-    /// It knows what to serve, and serves it.
+    /// Marks the discovery as complete.
     pub(crate) fn ready(&self) {
         self.lock().searching = None;
     }
 
-    /// The sign of one more stream.
-    pub(crate) fn stream(&self, name: String) -> Sign {
+    /// Adds a stream.
+    pub(crate) fn stream(&self, name: String) -> StreamHealth {
         let mut signs = self.lock();
         let id = signs.next;
         signs.next = signs.next.wrapping_add(1);
@@ -121,11 +120,11 @@ impl Vitals {
             name,
             since: Instant::now(),
             pulse: None,
-            state: State::Fine,
+            state: State::Healthy,
             listing: ListingState::Complete,
         };
         signs.streams.insert(id, stream);
-        Sign {
+        StreamHealth {
             vitals: self.clone(),
             id,
             is_slow: AtomicBool::new(false),
@@ -143,16 +142,16 @@ impl Vitals {
         {
             let seconds = since.elapsed().as_secs();
             health.problems.push(format!(
-                "it is not known what is in the cluster, {seconds} seconds after the start"
+                "the discovery is incomplete {seconds} seconds after the start"
             ));
         }
         for stream in signs.streams.values() {
-            stream.tell(signs.limit, &mut health);
+            stream.report(signs.limit, &mut health);
         }
         health
     }
 
-    /// Returns `true` if it is not known yet what is in the cluster.
+    /// Returns `true` during the discovery of resources and namespaces.
     pub(crate) fn is_searching(&self) -> bool {
         self.lock().searching.is_some()
     }
@@ -164,7 +163,7 @@ impl Vitals {
         streams
             .filter(|stream| stream.listing == ListingState::Awaited)
             .map(|stream| match &stream.state {
-                State::Troubled(error) => format!("{}: not listed yet: {error}", stream.name),
+                State::Failing(error) => format!("{}: not listed yet: {error}", stream.name),
                 _ => format!("{}: not listed yet", stream.name),
             })
             .collect()
@@ -177,7 +176,7 @@ impl Vitals {
 }
 
 impl Stream {
-    fn tell(&self, limit: Duration, health: &mut Health) {
+    fn report(&self, limit: Duration, health: &mut Health) {
         let name = &self.name;
         let error = match &self.state {
             State::Paused => {
@@ -185,7 +184,7 @@ impl Stream {
                 return;
             }
             State::SlowedDown => {
-                let note = "read slowly: many changes wait for handlers";
+                let note = "throttled: many changes wait for handlers";
                 health.notes.push(format!("{name}: {note}"));
                 return;
             }
@@ -193,22 +192,22 @@ impl Stream {
                 health.notes.push(format!("{name}: refused: {error}"));
                 return;
             }
-            State::Troubled(error) => Some(error),
-            State::Fine => None,
+            State::Failing(error) => Some(error),
+            State::Healthy => None,
         };
         let heard = self.pulse.as_ref().map(Pulse::last);
         let silent = heard.unwrap_or(self.since).max(self.since).elapsed();
         if silent > limit {
             let seconds = silent.as_secs();
             let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-            health.problems.push(format!(
-                "{name}: nothing is heard for {seconds} seconds{why}"
-            ));
+            health
+                .problems
+                .push(format!("{name}: no data for {seconds} seconds{why}"));
         }
     }
 }
 
-/// The life of one operator.
+/// Marks the operator as ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Life(Vitals);
 
@@ -220,61 +219,62 @@ impl Drop for Life {
     }
 }
 
-/// The sign of life of one stream. It ends when it is dropped: who does not listen, is not deaf.
+/// The health of one stream. Dropping it removes the stream from the snapshot.
 #[derive(Debug)]
-pub(crate) struct Sign {
+pub(crate) struct StreamHealth {
     vitals: Vitals,
     id: u64,
     is_slow: AtomicBool,
 }
 
-impl Sign {
-    /// It listens (again).
+impl StreamHealth {
+    /// Reports a new connection.
     pub(crate) fn listening(&self, pulse: Pulse) {
         self.change(|stream| {
             stream.since = Instant::now();
             stream.pulse = Some(pulse);
-            stream.state = State::Fine;
+            stream.state = State::Healthy;
         });
     }
 
-    /// Its listing is awaited before the operator is ready.
+    /// Requires the listing of this stream for readiness.
     pub(crate) fn unlisted(&self) {
         self.change(|stream| stream.listing = ListingState::Awaited);
     }
 
-    /// Its listing is complete, or is not awaited any more.
+    /// Reports that the listing is complete or no longer required.
     pub(crate) fn listed(&self) {
         self.change(|stream| stream.listing = ListingState::Complete);
     }
 
-    /// It has heard something that makes sense.
-    pub(crate) fn fine(&self) {
-        self.change(|stream| stream.state = State::Fine);
+    /// Reports valid data.
+    pub(crate) fn healthy(&self) {
+        self.change(|stream| stream.state = State::Healthy);
     }
 
-    /// Something is wrong, and it tries again.
-    pub(crate) fn troubled(&self, error: String) {
+    /// Reports an error that is retried.
+    pub(crate) fn failing(&self, error: String) {
         self.change(|stream| {
-            // It was heard of until now, if only to be refused.
+            // A rejection is a response, so the time limit starts now.
             if let State::Refused(_) = stream.state {
                 stream.since = Instant::now();
             }
-            stream.state = State::Troubled(error);
+            stream.state = State::Failing(error);
         });
     }
 
-    /// The server does not want it.
+    /// Reports a rejection by the server.
     pub(crate) fn refused(&self, error: String) {
         self.change(|stream| stream.state = State::Refused(error));
     }
 
-    /// It does not listen on purpose.
+    /// Reports that the stream is paused.
     pub(crate) fn paused(&self) {
         self.change(|stream| stream.state = State::Paused);
     }
 
-    /// It does not listen, because there is too much to do already. Whether that is new.
+    /// Reports that reading is suspended because of many waiting changes. Returns `true` if it was
+    /// not suspended before.
     pub(crate) fn slow_down(&self) -> bool {
         let is_new = !self.is_slow.swap(true, Ordering::Relaxed);
         if is_new {
@@ -283,12 +283,13 @@ impl Sign {
         is_new
     }
 
-    /// It listens again, if it did not because of that. What has come meanwhile is still to be read.
+    /// Reports that reading is resumed, if it was suspended. The time limit starts again, because
+    /// the changes sent meanwhile are not read yet.
     pub(crate) fn catch_up(&self) {
         if self.is_slow.load(Ordering::Relaxed) && self.is_slow.swap(false, Ordering::Relaxed) {
             self.change(|stream| {
                 stream.since = Instant::now();
-                stream.state = State::Fine;
+                stream.state = State::Healthy;
             });
         }
     }
@@ -300,7 +301,7 @@ impl Sign {
     }
 }
 
-impl Drop for Sign {
+impl Drop for StreamHealth {
     fn drop(&mut self) {
         self.vitals.lock().streams.remove(&self.id);
     }
@@ -326,17 +327,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_operator_that_finds_nothing_out_is_not_alive() {
+    async fn an_operator_with_incomplete_discovery_is_not_alive() {
         let vitals = Vitals::default();
         pass(1_000).await;
-        assert!(vitals.health().is_alive(), "it has not begun yet");
+        assert!(vitals.health().is_alive(), "the discovery has not started");
         vitals.begin(LIMIT);
         pass(90).await;
         assert!(vitals.health().is_alive());
         pass(1).await;
         assert_eq!(
             vitals.health().to_string(),
-            "not alive\nit is not known what is in the cluster, 91 seconds after the start"
+            "not alive\nthe discovery is incomplete 91 seconds after the start"
         );
         vitals.ready();
         assert!(vitals.health().is_alive());
@@ -345,17 +346,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_is_named_with_its_error() {
         let vitals = vitals();
-        let sign = vitals.stream("things in 'a'".to_owned());
+        let health = vitals.stream("things in 'a'".to_owned());
         pass(80).await;
-        sign.troubled("connection refused".to_owned());
+        health.failing("connection refused".to_owned());
         assert!(vitals.health().is_alive());
         pass(11).await;
         assert_eq!(
             vitals.health().problems,
-            ["things in 'a': nothing is heard for 91 seconds: connection refused"]
+            ["things in 'a': no data for 91 seconds: connection refused"]
         );
-        drop(sign);
-        assert!(vitals.health().is_alive(), "nobody listens any more");
+        drop(health);
+        assert!(vitals.health().is_alive(), "the stream is removed");
     }
 
     #[tokio::test(start_paused = true)]
@@ -371,13 +372,13 @@ mod tests {
         let health = vitals.health();
         assert!(health.is_alive());
         assert_eq!(health.notes, ["one: refused: forbidden", "two: paused"]);
-        // From refused to unreachable, the time begins anew.
-        one.troubled("no route".to_owned());
+        // The time limit starts when a rejected stream becomes unreachable.
+        one.failing("no route".to_owned());
         pass(80).await;
         assert!(vitals.health().is_alive());
         pass(11).await;
         assert!(!vitals.health().is_alive());
-        one.fine();
-        assert!(!vitals.health().is_alive(), "what counts is what is heard");
+        one.healthy();
+        assert!(!vitals.health().is_alive(), "no data was received");
     }
 }

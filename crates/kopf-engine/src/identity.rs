@@ -3,7 +3,7 @@
 use kopf_client::watching::Peek;
 use kopf_core::sharding;
 
-/// The identity of an object: its uid, which is nearly always a UUID and then takes 16 bytes.
+/// The identity of an object: its uid. UUIDs take 16 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
     Uuid([u8; 16]),
@@ -11,8 +11,8 @@ pub(crate) enum Identity {
 }
 
 impl Identity {
-    /// Returns the identity of a peeked object. Objects of one stream are of one resource, so without
-    /// a uid their names are enough.
+    /// Returns the identity of a peeked object. All objects of a stream have the same resource, so
+    /// the name identifies objects without a uid.
     pub(crate) fn of(peek: &Peek) -> Self {
         Self::new(
             peek.uid.as_deref(),
@@ -21,7 +21,7 @@ impl Identity {
         )
     }
 
-    /// Returns the identity of an object with this uid, or with this name if it has none.
+    /// Returns the identity of an object with this uid, or with this name if the uid is `None`.
     pub(crate) fn new(uid: Option<&str>, namespace: Option<&str>, name: Option<&str>) -> Self {
         if let Some(uid) = uid {
             return parse_uuid(uid).map_or_else(|| Self::Text(uid.into()), Self::Uuid);
@@ -31,7 +31,7 @@ impl Identity {
         Self::Text(format!("{namespace}//{name}").into_boxed_str())
     }
 
-    /// Returns the hash of the uid that decides about its shard.
+    /// Returns the hash of the uid that determines the shard.
     pub(crate) fn hash(&self) -> u64 {
         match self {
             Self::Uuid(bytes) => sharding::hash(&unparse_uuid(bytes)),
@@ -40,7 +40,7 @@ impl Identity {
     }
 }
 
-/// Returns the text of a UUID as Kubernetes writes it.
+/// Formats a UUID as Kubernetes does.
 fn unparse_uuid(bytes: &[u8; 16]) -> [u8; 36] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b'-'; 36];
@@ -58,7 +58,7 @@ fn unparse_uuid(bytes: &[u8; 16]) -> [u8; 36] {
     text
 }
 
-/// Parses only the form that Kubernetes writes: any other spelling is another identity.
+/// Parses only the format of Kubernetes: any other spelling is another identity.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text = text.as_bytes();
     if text.len() != 36 {

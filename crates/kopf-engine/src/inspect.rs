@@ -1,5 +1,5 @@
-//! Counters and life signs of a running operator: for tests that wait until it has settled, for health
-//! checks, and for the signal thread.
+//! Counters and liveness of a running operator, for tests that wait until it has settled, for
+//! health checks and for the signal thread.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub streams: usize,
     /// Watch streams whose first listing is not complete.
     pub unlisted: usize,
-    /// Objects that the operator knows.
+    /// Objects in the streams of the operator.
     pub objects: usize,
     /// Objects in a cycle, or with a written change whose watch event has not arrived yet.
     pub working: usize,
@@ -75,8 +75,8 @@ impl Inspect {
         }
     }
 
-    /// Returns `true` if there is nothing to do now: everything is listed, and no object is being worked
-    /// on. Objects may sleep or back off, timers may wait, and daemons may run.
+    /// Returns `true` if there is nothing to do now: everything is listed, and no object is in a
+    /// cycle. Objects may sleep or back off, timers may wait, and daemons may run.
     pub fn is_settled(&self) -> bool {
         let now = self.snapshot();
         now.unlisted == 0 && now.working == 0
@@ -95,9 +95,9 @@ impl Inspect {
         self.0.stopping.cancelled().await;
     }
 
-    /// Waits until the operator has noticed that it stops and its runtime has run a new task. Never
-    /// returns while either thread is blocked. Returns at once before the operator runs, and inside of the same runtime, where a
-    /// blocked thread blocks the caller as well.
+    /// Waits until the operator has started to stop and its runtime has run a new task. Never
+    /// returns while either thread is blocked. Returns immediately before the operator runs, and
+    /// inside the same runtime, where a blocked thread blocks the caller as well.
     ///
     /// # Cancellation
     /// Cancel-safe.
@@ -107,12 +107,13 @@ impl Inspect {
             self.stopping().await;
             let mut probe = JoinSet::new();
             probe.spawn_on(async {}, runtime);
-            // A runtime that has been shut down cancels the task: that is a response as well.
+            // A runtime that was shut down cancels the task, which also counts as a response.
             let _ = probe.join_next().await;
         }
     }
 
-    /// Sets the runtime of the operator. The operator stops at the latest when the guard is dropped.
+    /// Sets the runtime of the operator. The operator stops at the latest when the guard is
+    /// dropped.
     pub(crate) fn set_runtime(&self, runtime: Handle) -> DropGuard {
         // An operator runs once.
         let _ = self.0.runtime.set(runtime);
@@ -124,12 +125,14 @@ impl Inspect {
         self.0.vitals.health()
     }
 
-    /// Returns the address of the endpoint for probes; `None` if there is none, or not yet.
+    /// Returns the address of the endpoint for probes; `None` if it is disabled or not listening
+    /// yet.
     pub fn probed_at(&self) -> Option<SocketAddr> {
         self.0.probed_at.get().copied()
     }
 
-    /// Returns the address of the endpoint for metrics; `None` if there is none, or not yet.
+    /// Returns the address of the endpoint for metrics; `None` if it is disabled or not listening
+    /// yet.
     pub fn measured_at(&self) -> Option<SocketAddr> {
         self.0.measured_at.get().copied()
     }
@@ -146,12 +149,12 @@ impl Inspect {
     }
 
     pub(crate) fn set_measured_at(&self, address: SocketAddr) {
-        // It listens once.
+        // The endpoint is opened once.
         let _ = self.0.measured_at.set(address);
     }
 
-    /// Returns a function that reads the numbers for metrics, as long as the operator exists. It does
-    /// not keep the operator, which owns its metrics.
+    /// Returns a function that reads the counters for metrics. It holds a weak reference, because
+    /// the operator owns its metrics.
     pub(crate) fn census(&self) -> impl Fn() -> Option<Census> + Send + Sync + 'static {
         let counters = Arc::downgrade(&self.0);
         move || {
@@ -175,11 +178,11 @@ impl Inspect {
     }
 
     pub(crate) fn set_probed_at(&self, address: SocketAddr) {
-        // It listens once.
+        // The endpoint is opened once.
         let _ = self.0.probed_at.set(address);
     }
 
-    /// Waits until the settings are known.
+    /// Waits until the startup handlers have finished.
     pub(crate) async fn known_settings(&self) -> &Settings {
         self.0.settings.wait().await
     }
@@ -276,7 +279,10 @@ mod tests {
         guard.becomes(Counted::BackingOff);
         let snapshot = inspect.snapshot();
         assert_eq!((snapshot.sleeping, snapshot.backing_off), (0, 1));
-        assert!(inspect.is_settled(), "it is too early to try again");
+        assert!(
+            inspect.is_settled(),
+            "backing-off objects have nothing to do now"
+        );
         drop(guard);
         assert_eq!(inspect.snapshot().backing_off, 0);
     }

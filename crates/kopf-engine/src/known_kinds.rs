@@ -1,4 +1,4 @@
-//! Resources by the kinds of manifests, as discovered so far.
+//! Cache of discovered resources by the kinds of manifests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kopf_core::children::Kind;
 use kopf_core::resource::Resource;
 
-/// A cache of resources. Cheap to clone: clones are the same cache. Bounded by the resources that
-/// the cluster serves.
+/// A cache of resources. Cheap to clone: clones share it. Bounded by the resources that the cluster
+/// serves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownKinds(Arc<Mutex<HashMap<Kind, Arc<Resource>>>>);
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Number of remembered identities; the oldest are forgotten first. Peers that are replaced one after
-/// another, as pods are, get a new identity each.
-const REMEMBERED: usize = 256;
+/// Number of remembered identities; the oldest are forgotten first. Peers that are replaced one
+/// after another, as pods are, get a new identity each.
+const MAX_IDENTITIES: usize = 256;
 
 /// Identities of peers, alive or dead. Cheap to clone: clones share the identities.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl KnownPeers {
                     is_modified = true;
                 }
             }
-            while known.len() > REMEMBERED {
+            while known.len() > MAX_IDENTITIES {
                 known.pop_front();
             }
             is_modified
@@ -61,7 +61,7 @@ mod tests {
         changes.mark_unchanged();
         peers.add(["a"]);
         assert!(!changes.has_changed().unwrap());
-        let many: Vec<String> = (0..REMEMBERED - 1)
+        let many: Vec<String> = (0..MAX_IDENTITIES - 1)
             .map(|number| number.to_string())
             .collect();
         peers.add(many.iter().map(String::as_str));

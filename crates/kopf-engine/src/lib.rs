@@ -1,7 +1,7 @@
-//! Runs operators: streams of events, queues of objects, handling cycles, handlers, patches, shutdown.
+//! Runtime of operators: watch streams, queues, handling cycles, handlers, patches and shutdown.
 //!
-//! The rules are in `kopf-core`, the requests to Kubernetes in `kopf-client`. The fronts are behind
-//! [`invocation`].
+//! The rules are in `kopf-core`, the requests to Kubernetes in `kopf-client`. The Rust and Python
+//! frontends implement the traits of [`invocation`].
 
 #![warn(clippy::too_many_lines)]
 

@@ -1,4 +1,4 @@
-//! From a patch to API requests: at most four, each only if there is something to send.
+//! Conversion of a patch into API requests: at most four, each only if it has a payload.
 
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
@@ -22,23 +22,23 @@ use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::metrics::PatchLabel;
 
-/// A patch that is being sent. The parts that the server has accepted are removed from it.
+/// A patch in progress. The parts that the server has accepted are removed.
 #[derive(Debug)]
 pub(crate) struct Pending {
     main: Option<Value>,
     status: Option<Value>,
     functions: Vec<PatchFn>,
     results_first: bool,
-    /// Nothing is sent when it is not valid any longer.
+    /// Requests are sent only while it is valid.
     pass: Pass,
 }
 
 /// The result of sending a patch.
 #[derive(Debug)]
 pub(crate) enum Applied {
-    /// All of it is written; with the last response, if any request was sent.
+    /// All parts are written. Contains the last response, if any request was sent.
     Accepted { response: Option<PatchResponse> },
-    /// The object has changed meanwhile: the functions must be run on a newer version of it.
+    /// The object has changed meanwhile. The functions must be called with a newer version.
     Conflict {
         response: Option<PatchResponse>,
         functions: Vec<PatchFn>,
@@ -70,7 +70,7 @@ impl Pending {
         }
     }
 
-    /// Sets whether the status is written before the rest. The original writes it after the rest.
+    /// Sets the order: `true` writes the status before the rest. The original Kopf writes it last.
     pub(crate) fn results_first(self, results_first: bool) -> Self {
         Self {
             results_first,
@@ -137,7 +137,7 @@ impl Pending {
             };
             let Some(sent) = payload else { continue };
             log.merging(subresource, sent);
-            // Another response follows, and there is nothing to verify in this one.
+            // Another response follows, and metadata cannot be dropped by a schema.
             if other.is_some() && is_metadata(sent) {
                 let kind = PatchKind::Merge;
                 if !target.patch_unread(subresource, kind, sent).await? {
@@ -156,7 +156,7 @@ impl Pending {
         Ok(true)
     }
 
-    /// Runs the functions on the freshest body, and sends their changes as JSON patches.
+    /// Calls the functions with the newest body, and sends their changes as JSON patches.
     async fn transform(
         &mut self,
         target: &Fenced<'_>,
@@ -227,20 +227,20 @@ impl Fenced<'_> {
     }
 }
 
-/// The freshest version of an object.
+/// The newest version of an object.
 struct Freshest {
     body: Body,
-    /// The response that it is from, if any.
+    /// The response that contained the body, if any.
     response: Option<PatchResponse>,
 }
 
-/// Returns `true` if only metadata is sent, which has no schema: nothing can be dropped from it.
+/// Returns `true` if the payload has only metadata, which has no schema that could drop fields.
 fn is_metadata(payload: &Value) -> bool {
     let fields = payload.as_object();
     fields.is_some_and(|fields| fields.keys().all(|key| key == "metadata"))
 }
 
-/// The log of a patch. Values of Secrets are redacted.
+/// Logger of patches. Values of Secrets are redacted.
 struct PatchLog {
     logger: ObjectLogger,
     style: Style,
@@ -272,7 +272,8 @@ impl PatchLog {
         }
     }
 
-    /// Logs a warning if the server has dropped or changed values: the schema may lack a field.
+    /// Logs a warning if the server has dropped or changed values, as it does with fields that are
+    /// not in the schema.
     fn verify(&self, payload: &Value, response: &PatchResponse) {
         let mut differences = Vec::new();
         for (key, sent) in payload.as_object().into_iter().flatten() {

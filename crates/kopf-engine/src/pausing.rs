@@ -1,7 +1,7 @@
 //! Pausing: a paused operator starts no cycles, daemons or timers.
 //!
-//! There can be several reasons at once, such as conflicts in several namespaces. Each source of pauses
-//! has its own [`Flag`]; the operator is paused while any flag is set.
+//! There can be several reasons at once, such as conflicts in several namespaces. Each source of
+//! pauses has its own [`Flag`]; the operator is paused while any flag is set.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ impl Default for Pause {
 }
 
 impl Pause {
-    /// Creates a flag, which is not set at first. The name is used in logs.
+    /// Creates a flag, which is initially cleared. The name is used in logs.
     pub(crate) fn flag(&self, name: impl Into<Arc<str>>) -> Flag {
         let mut id = 0;
         self.0.send_if_modified(|flags| {
@@ -48,12 +48,12 @@ impl Pause {
         !self.0.borrow().on.is_empty()
     }
 
-    /// Waits until any flag is set; returns at once if one is. Cancel-safe.
+    /// Waits until any flag is set; returns immediately if one is. Cancel-safe.
     pub(crate) async fn paused(&self) {
         self.wait_for(true).await;
     }
 
-    /// Waits until no flag is set; returns at once if none is. Cancel-safe.
+    /// Waits until no flag is set; returns immediately if none is. Cancel-safe.
     pub(crate) async fn resumed(&self) {
         self.wait_for(false).await;
     }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_paused_while_any_flag_is_on() {
+    async fn operator_is_paused_while_any_flag_is_set() {
         let pause = Pause::default();
         let (mut one, mut two) = (pause.flag("one"), pause.flag("two"));
         assert!(!pause.is_paused());
@@ -135,14 +135,14 @@ mod tests {
         assert_eq!(pause.to_string(), "one, two");
         one.set(false);
         assert_eq!(pause.to_string(), "two");
-        assert!(pause.is_paused(), "the other one is still on");
+        assert!(pause.is_paused(), "the other flag is still set");
         assert!(!one.is_on() && two.is_on());
         drop(two);
         assert!(!pause.is_paused());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn changes_are_waited_for() {
+    async fn waiters_are_notified_of_changes() {
         let pause = Pause::default();
         let mut flag = pause.clone().flag("one");
         pause.resumed().await;

@@ -1,9 +1,10 @@
 //! The review of the operator's permissions at its start: all missing ones are reported at once.
 //!
-//! The permissions are those of [`kopf_core::rights`] for the discovered resources. The rules of the user
-//! are read by one `SelfSubjectRulesReview` for the cluster and one per served namespace. Only where these
-//! are partial, as with authorization webhooks, permissions are reviewed one by one. The review runs
-//! beside the operator and changes nothing: where reviews are forbidden, it ends silently.
+//! The required permissions are those of [`kopf_core::rights`] for the discovered resources. The
+//! granted rules are read by one `SelfSubjectRulesReview` for the cluster and one per served
+//! namespace. If the rules are incomplete, as with authorization webhooks, permissions are reviewed
+//! one by one. The review runs in parallel to the operator and does not affect it: if reviews are
+//! forbidden, it ends silently.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -25,15 +26,15 @@ use crate::shared::Shared;
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 
-/// A namespace that cannot exist, so no Role is there: its rules are those of the whole cluster. Reviews
-/// without a namespace are rejected.
-const NOWHERE: &str = "-";
+/// A namespace name that cannot exist and so has no Roles: its rules are those of the whole
+/// cluster. Reviews without a namespace are rejected.
+const NO_NAMESPACE: &str = "-";
 
-/// Concurrent reviews. The server answers them from memory.
+/// Concurrent reviews. The server processes them in memory.
 const CONCURRENCY: usize = 8;
 
-/// Above this number of permissions or namespaces, they are not reviewed: each is a request.
-const LIMIT: usize = 300;
+/// Maximum number of permissions or namespaces to review, as each takes a request.
+const MAX_REVIEWS: usize = 300;
 
 /// A review of the permissions of one operator.
 pub(crate) struct Review {
@@ -44,7 +45,7 @@ pub(crate) struct Review {
 }
 
 impl Review {
-    /// Reviews the permissions when the resources are known, then never ends.
+    /// Reviews the permissions once the resources are discovered, then never returns.
     pub(crate) async fn run(mut self) {
         if let Some((resources, _)) = self.insights.next().await {
             let permissions = self.permissions(&resources);
@@ -89,8 +90,8 @@ async fn missing(
     let mut missing = BTreeSet::new();
     let mut unclear = BTreeSet::new();
     let count = uncovered.len();
-    if count > LIMIT {
-        debug!("{count} namespaces are served: too many for a review of permissions.");
+    if count > MAX_REVIEWS {
+        debug!("Permissions are not reviewed: too many namespaces ({count}).");
         return Ok(missing);
     }
     for (place, mut permissions) in uncovered {
@@ -105,22 +106,22 @@ async fn missing(
         }
     }
     let count = unclear.len();
-    if count > LIMIT {
-        debug!("{count} permissions have to be reviewed one by one: too many.");
+    if count > MAX_REVIEWS {
+        debug!("Permissions are not reviewed: too many single reviews ({count}).");
         unclear.clear();
     }
     missing.append(&mut refused(client, unclear).await?);
-    // Members of the group of administrators need no rules.
+    // Members of the group of administrators have all permissions without rules.
     if !missing.is_empty() && is_granted(client, &everything()).await? {
         missing.clear();
     }
     Ok(missing)
 }
 
-/// Returns the rules of the user in a place.
+/// Returns the rules of the user in a namespace or in the cluster.
 async fn grants(client: &Client, place: &Place) -> Result<Grants, Error> {
     let namespace = match place {
-        Place::Cluster => NOWHERE,
+        Place::Cluster => NO_NAMESPACE,
         Place::Namespace(namespace) => namespace,
     };
     let review = json!({
@@ -130,13 +131,13 @@ async fn grants(client: &Client, place: &Place) -> Result<Grants, Error> {
     });
     match client.post_json(RULES, &review).await {
         Ok(reviewed) => Ok(Grants::of_review(&reviewed)),
-        // Authorizers without this review usually have that of single permissions.
+        // Authorizers without this review usually support reviews of single permissions.
         Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Grants::default()),
         Err(error) => Err(error),
     }
 }
 
-/// Reviews permissions one by one, and returns those that are not granted.
+/// Reviews permissions one by one and returns those that are not granted.
 async fn refused(
     client: &Client,
     permissions: BTreeSet<Permission>,
@@ -187,7 +188,7 @@ async fn is_granted(client: &Client, permission: &Permission) -> Result<bool, Er
     Ok(reviewed["status"]["allowed"] == true)
 }
 
-/// Returns the missing permissions, and the rules that grant them.
+/// Returns the message with the missing permissions and the rules that grant them.
 fn describe(missing: &BTreeSet<Permission>) -> String {
     let permissions: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let mut text = format!(
@@ -195,7 +196,7 @@ fn describe(missing: &BTreeSet<Permission>) -> String {
         permissions.join(", ")
     );
     for (place, rules) in rules(missing) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match place {
             Place::Cluster => write!(text, "\n# ClusterRole\nrules:\n"),
             Place::Namespace(namespace) => {
@@ -224,8 +225,8 @@ mod tests {
         }
     }
 
-    /// A server with these rules everywhere and in the namespace `ns`, and these granted resources in
-    /// access reviews.
+    /// A server with these rules in the cluster and in the namespace `ns`, and with these granted
+    /// resources in access reviews.
     struct Server {
         completeness: Completeness,
         everywhere: Value,
@@ -287,7 +288,7 @@ mod tests {
              # Role in the namespace \"ns\"\nrules:\n  - apiGroups: [\"g\"]\n    \
              resources: [\"others\"]\n    verbs: [\"patch\"]"
         );
-        // One for the cluster, one for the namespace; and one about administrators.
+        // One for the cluster, one for the namespace, and one for administrators.
         assert_eq!((log.count(RULES), log.count(ACCESS)), (2, 1));
     }
 
@@ -319,12 +320,12 @@ mod tests {
         let permissions = resources.map(|resource| permission(resource, namespace()));
         let missing = missing(&client, permissions.into()).await.unwrap();
         assert_eq!(missing, BTreeSet::from([permission("others", namespace())]));
-        // Two for the permissions without rules; and one about administrators.
+        // Two for the permissions without rules, and one for administrators.
         assert_eq!((log.count(RULES), log.count(ACCESS)), (2, 3));
     }
 
     #[tokio::test]
-    async fn administrators_without_rules_miss_nothing() {
+    async fn administrators_need_no_rules() {
         let server = Server {
             completeness: Completeness::Complete,
             everywhere: json!([]),
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reviews_that_are_forbidden_are_an_error() {
+    async fn forbidden_reviews_are_an_error() {
         let (client, _) = serve(|_| Answer::status(403));
         let permissions = BTreeSet::from([permission("things", Place::Cluster)]);
         assert!(missing(&client, permissions).await.is_err());

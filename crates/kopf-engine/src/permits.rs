@@ -1,22 +1,21 @@
-//! Permits bound the number of objects that are planned or written at the same time.
+//! Permits, which bound the number of objects that are planned or written concurrently.
 //!
-//! Changed objects go ahead of listed ones, and cycles that have begun go ahead of both: their
-//! results are safe only when they are written, and take much more memory until then. A permit is
-//! never held while a handler runs or an object sleeps: a handler that takes an hour must not starve
-//! the others.
+//! Changed objects precede listed ones. Cycles in progress precede both: their results are lost
+//! until they are written, and take much more memory until then. A permit is never held while a
+//! handler runs or an object sleeps, so slow handlers do not block other objects.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// One of this many permits goes to a listed object even if changed ones wait.
+/// One of this many permits goes to a listed object even if changed objects wait.
 const LISTED_SHARE: u32 = 16;
 
-/// The order in which waiting objects get permits.
+/// The priority of waiting objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// Handlers were called, and their results are to be written.
+    /// Handlers were called, and their results must be written.
     Begun,
     /// The object has changed.
     Changed,
@@ -57,7 +56,7 @@ impl Permits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Acquires a permit. Cancel-safe: dropping the future loses only the place in line.
+    /// Acquires a permit. Cancel-safe: dropping the future only loses the position in the queue.
     pub(crate) async fn acquire(&self, priority: Priority) -> Permit {
         loop {
             let waiting = {
@@ -74,7 +73,7 @@ impl Permits {
                 }
                 receiver
             };
-            // A sender is dropped only with a permit in it, or together with the lines.
+            // A sender is dropped only after sending a permit, or together with the queues.
             if let Ok(permit) = waiting.await {
                 return permit;
             }
@@ -102,7 +101,7 @@ impl Drop for Permit {
         loop {
             let next = {
                 let mut lines = permits.lock();
-                // Those who have left the line are skipped.
+                // Cancelled waiters are skipped.
                 let next = std::iter::from_fn(|| lines.next()).find(|next| !next.is_closed());
                 if next.is_none() {
                     lines.free += 1;
@@ -112,7 +111,8 @@ impl Drop for Permit {
             let Some(next) = next else { return };
             match next.send(Self(Some(permits.clone()))) {
                 Ok(()) => return,
-                // It has left right now. What comes back must not give the permit back again.
+                // The waiter was cancelled after the check. The returned permit must not be
+                // released twice.
                 Err(mut permit) => permit.0 = None,
             }
         }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_has_begun_goes_before_what_has_not() {
+    async fn cycles_in_progress_go_first() {
         let permits = Permits::new(1);
         let current = permits.acquire(Priority::Changed).await;
         let mut changed = Box::pin(permits.acquire(Priority::Changed));
@@ -169,7 +169,7 @@ mod tests {
                         }
                     }
                 }
-                panic!("nobody was served");
+                panic!("no permit was acquired");
             };
         }
         let expected = format!("{0}l{0}l{1}ll", "f".repeat(15), "f".repeat(10));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_the_line_takes_nothing_away() {
+    async fn cancelled_waiters_do_not_leak_permits() {
         let permits = Permits::new(1);
         let current = permits.acquire(Priority::Changed).await;
         let mut leaving = Box::pin(permits.acquire(Priority::Changed));

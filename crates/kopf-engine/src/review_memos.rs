@@ -1,8 +1,8 @@
 //! Memos of reviewed objects, shared with the other handlers of the objects.
 //!
-//! The memo of a watched object is owned by its worker or stream, and is referenced weakly here. A memo
-//! that was created for a review and has no other owner is kept here until a worker of the object takes
-//! it over. The number of such memos is bounded; the oldest are dropped first.
+//! The memo of a watched object is owned by its worker or stream, and is referenced weakly here. A
+//! memo that was created for a review and has no other owner is kept here until a worker of the
+//! object takes it over. The number of such memos is bounded; the oldest are dropped first.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::indexing::ObjectKey;
 use crate::memos::{MemoCell, WeakMemo};
 
 /// Maximum number of memos without another owner.
-const KEPT: usize = 10_000;
+const MAX_KEPT: usize = 10_000;
 
 /// Number of known memos below which dead references are not collected.
-const FEW: usize = 1_024;
+const MIN_COLLECTED: usize = 1_024;
 
 /// Memos by object. Cheap to clone: clones share the memos.
 #[derive(Clone, Default)]
@@ -50,7 +50,7 @@ impl Memos {
     /// Keeps a memo after a review, if it was initialised and has no other owner.
     pub(super) fn keep(&self, object: &ObjectKey, memo: &MemoCell) {
         let mut inner = self.lock();
-        if !memo.is_made() || !memo.is_lonely() {
+        if !memo.is_made() || !memo.is_unshared() {
             return;
         }
         inner.learn(object, memo);
@@ -60,7 +60,7 @@ impl Memos {
             known.kept = Some(memo.clone());
             inner.order.push_back(object.clone());
         }
-        while inner.order.len() > KEPT {
+        while inner.order.len() > MAX_KEPT {
             let oldest = inner.order.pop_front();
             if let Some(known) = oldest.and_then(|oldest| inner.known.get_mut(&oldest)) {
                 known.kept = None;
@@ -98,7 +98,7 @@ impl Inner {
             let known = Known { memo, kept: None };
             self.known.insert(object.clone(), known);
         }
-        if self.known.len() > self.limit.max(FEW) {
+        if self.known.len() > self.limit.max(MIN_COLLECTED) {
             self.known.retain(|_, known| known.memo().is_some());
             self.limit = self.known.len().saturating_mul(2);
         }
@@ -186,23 +186,23 @@ mod tests {
             let memo = memos.recall(&object, &operator);
             memos.keep(&object, &memo);
         }
-        assert!(memos.lock().known.len() <= FEW + 1, "{memos:?}");
+        assert!(memos.lock().known.len() <= MIN_COLLECTED + 1, "{memos:?}");
     }
 
     #[test]
     fn oldest_memos_are_dropped() {
         let (memos, operator) = (Memos::default(), operator());
-        for index in 0..3 * KEPT {
+        for index in 0..3 * MAX_KEPT {
             let object = ObjectKey::numbered(index);
             let memo = memos.recall(&object, &operator);
             assert_eq!(number(&memo), index);
             memos.keep(&object, &memo);
         }
-        assert_eq!(memos.lock().order.len(), KEPT);
-        assert!(memos.lock().known.len() <= 2 * KEPT + 1, "{memos:?}");
-        let newest = ObjectKey::numbered(3 * KEPT - 1);
-        assert_eq!(number(&memos.recall(&newest, &operator)), 3 * KEPT - 1);
+        assert_eq!(memos.lock().order.len(), MAX_KEPT);
+        assert!(memos.lock().known.len() <= 2 * MAX_KEPT + 1, "{memos:?}");
+        let newest = ObjectKey::numbered(3 * MAX_KEPT - 1);
+        assert_eq!(number(&memos.recall(&newest, &operator)), 3 * MAX_KEPT - 1);
         let oldest = ObjectKey::numbered(0);
-        assert_eq!(number(&memos.recall(&oldest, &operator)), 3 * KEPT);
+        assert_eq!(number(&memos.recall(&oldest, &operator)), 3 * MAX_KEPT);
     }
 }

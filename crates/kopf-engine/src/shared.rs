@@ -1,4 +1,4 @@
-//! What all streams and workers of one operator share.
+//! State that all streams and workers of one operator share.
 
 use std::sync::Arc;
 
@@ -17,35 +17,32 @@ use crate::permits::Permits;
 use crate::posting::Poster;
 use crate::review_memos::Memos;
 
-/// Made once per run of an operator.
+/// The shared state, created once per run of an operator.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// What handlers and filters get.
+    /// The context of handlers and filters.
     pub(crate) context: Arc<OperatorContext>,
-    /// All handlers.
     pub(crate) registry: Arc<Registry>,
-    /// Calls handlers.
     pub(crate) executor: Arc<Executor>,
-    /// Where k8s-events go.
+    /// Queue of Kubernetes events to post.
     pub(crate) poster: Poster,
     /// Permits for planning and writing.
     pub(crate) permits: Permits,
-    /// All daemons and timers.
     pub(crate) daemons: Arc<Daemons>,
-    /// Whether nothing new is to be started now.
+    /// While set, no cycles, daemons or timers are started.
     pub(crate) pause: Pause,
     /// The objects that this replica handles.
     pub(crate) assignments: Assignments,
     /// Identities of the operator's peers.
     pub(crate) known_peers: KnownPeers,
-    /// What everything but indexing waits for.
+    /// Completes when all indices are filled; handlers wait for it.
     pub(crate) barrier: Barrier,
-    /// The way of changed children to their owners.
+    /// Routes changed children to their owners.
     pub(crate) families: Families,
-    /// Memos of objects that are asked about before they are stored.
+    /// Memos of objects that are reviewed before they are stored.
     pub(crate) memos: Memos,
-    /// Whether the operator ends: then nothing has to be forgotten.
+    /// Cancelled when the operator stops. Deleted objects need no cleanup then.
     pub(crate) ending: CancellationToken,
-    /// What the operator is busy with.
+    /// Counters and liveness.
     pub(crate) inspect: Inspect,
 }

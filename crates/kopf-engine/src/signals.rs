@@ -1,8 +1,8 @@
-//! Signals of the operating system: the first SIGINT, SIGTERM or SIGHUP stops the operator gracefully,
-//! the second one ends the process at once.
+//! Signals of the operating system: the first SIGINT, SIGTERM or SIGHUP stops the operator
+//! gracefully, the second one ends the process at once.
 //!
-//! Signals belong to processes, not to operators: an operator only has a stop token, and the owner of
-//! the process connects the two. The owner also ends the process; this module only decides when.
+//! Signals belong to processes, not to operators: an operator only has a stop token, and the owner
+//! of the process connects the two. The owner also ends the process; this module only decides when.
 
 use std::io;
 #[cfg(unix)]
@@ -17,17 +17,17 @@ use tokio_util::sync::CancellationToken;
 use crate::inspect::Inspect;
 use crate::invocation::polled;
 
-/// Time for tasks to end, beyond the time that the settings give to the streams.
+/// Time for tasks to end, in addition to the exit timeout of the streams.
 pub(crate) const HUNG: Duration = Duration::from_secs(5);
 
-/// The same signal within this time counts once: some programs, such as `timeout`, send it to the
+/// Time within which a repeated signal is ignored: some programs, such as `timeout`, send it to the
 /// process and to its group.
 const ECHO: Duration = Duration::from_millis(100);
 
-/// Interval of the checks whether the runtime of a stopping operator responds.
+/// Interval of checks that the runtime of a stopping operator responds.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// Why a process must not wait for its operator any longer. The exit code is 1.
+/// The reason to exit without waiting for the operator any longer. The exit code is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Forced {
@@ -39,13 +39,14 @@ pub enum Forced {
     Blocked,
 }
 
-/// Listens to signals from now on. The future stops the operator on the first signal.
+/// Registers signal handlers immediately. The returned future stops the operator on the first
+/// signal.
 ///
 /// It completes when the process must exit regardless of the operator: on the second signal; when
-/// stopping takes longer than `settings.process.ultimate_exiting_timeout`, whatever started it; or when
-/// the runtime of the stopping operator does not run any task for 5 seconds more than
-/// `settings.queueing.exit_timeout`, because an async handler blocks its thread. The latter is noticed
-/// only if the future is polled in another runtime.
+/// stopping takes longer than `settings.process.ultimate_exiting_timeout`, no matter what started
+/// it; or when the runtime of the stopping operator runs no task for 5 seconds more than
+/// `settings.queueing.exit_timeout`, because an async handler blocks its thread. The latter is only
+/// detected if the future is polled in another runtime.
 ///
 /// # Examples
 ///
@@ -72,17 +73,17 @@ pub fn stop_on_signals(
     inspect: Inspect,
 ) -> io::Result<impl Future<Output = Forced> + Send> {
     let signals = listen()?;
-    Ok(obey(signals, stop, inspect))
+    Ok(watch_signals(signals, stop, inspect))
 }
 
-async fn obey(
+async fn watch_signals(
     signals: impl Stream<Item = &'static str> + Send,
     stop: CancellationToken,
     inspect: Inspect,
 ) -> Forced {
     tokio::select! {
         () = second_signal(signals, &stop) => Forced::SecondSignal,
-        forced = patience(&stop, &inspect) => forced,
+        forced = forced_exit(&stop, &inspect) => forced,
     }
 }
 
@@ -106,8 +107,8 @@ async fn second_signal(signals: impl Stream<Item = &'static str> + Send, stop: &
     std::future::pending::<()>().await;
 }
 
-/// Waits for the operator to begin to stop, then until it must not be waited for.
-async fn patience(stop: &CancellationToken, inspect: &Inspect) -> Forced {
+/// Waits for the operator to begin to stop, then until it must be abandoned.
+async fn forced_exit(stop: &CancellationToken, inspect: &Inspect) -> Forced {
     tokio::select! {
         () = stop.cancelled() => {}
         () = inspect.stopping() => {}
@@ -118,11 +119,11 @@ async fn patience(stop: &CancellationToken, inspect: &Inspect) -> Forced {
         .map_or_else(default, |settings| settings.queueing.exit_timeout);
     let limit = exit_timeout.saturating_add(HUNG);
     tokio::select! {
-        () = time_out(inspect) => {
+        () = stop_timeout(inspect) => {
             tracing::error!("The operator has not stopped in time. Exiting at once.");
             Forced::TimedOut
         }
-        () = blocking(inspect, limit) => {
+        () = unresponsive(inspect, limit) => {
             report_blocked();
             tracing::error!("The operator cannot stop: its thread is blocked. Exiting at once.");
             Forced::Blocked
@@ -130,18 +131,18 @@ async fn patience(stop: &CancellationToken, inspect: &Inspect) -> Forced {
     }
 }
 
-/// Waits for as long as an operator can take to stop from now on.
-async fn time_out(inspect: &Inspect) {
+/// Waits for the maximum time that an operator may take to stop.
+async fn stop_timeout(inspect: &Inspect) {
     let since = Instant::now();
     // A startup handler that still runs may change the limit.
     tokio::select! {
         biased;
-        settings = inspect.known_settings() => run_out(settings.process.ultimate_exiting_timeout, since).await,
-        () = run_out(Process::default().ultimate_exiting_timeout, since) => {}
+        settings = inspect.known_settings() => sleep_to_limit(settings.process.ultimate_exiting_timeout, since).await,
+        () = sleep_to_limit(Process::default().ultimate_exiting_timeout, since) => {}
     }
 }
 
-async fn run_out(limit: Option<Duration>, since: Instant) {
+async fn sleep_to_limit(limit: Option<Duration>, since: Instant) {
     match limit {
         Some(limit) => sleep(limit.saturating_sub(since.elapsed())).await,
         None => std::future::pending().await,
@@ -149,7 +150,7 @@ async fn run_out(limit: Option<Duration>, since: Instant) {
 }
 
 /// Waits until the runtime of the operator has not responded for this long.
-async fn blocking(inspect: &Inspect, limit: Duration) {
+async fn unresponsive(inspect: &Inspect, limit: Duration) {
     while timeout(limit, inspect.responds()).await.is_ok() {
         sleep(PULSE).await;
     }
@@ -214,9 +215,9 @@ mod tests {
     async fn first_signal_stops_the_operator() {
         let stop = CancellationToken::new();
         let signals = stream::iter(["SIGTERM"]).chain(stream::pending());
-        let obeying = obey(signals, stop.clone(), inspect(None));
+        let watching = watch_signals(signals, stop.clone(), inspect(None));
         tokio::select! {
-            forced = obeying => panic!("{forced:?}"),
+            forced = watching => panic!("{forced:?}"),
             () = stop.cancelled() => {}
         }
     }
@@ -226,7 +227,7 @@ mod tests {
         let stop = CancellationToken::new();
         let signals = stream::iter(["SIGTERM", "SIGINT"]).chain(stream::pending());
         assert_eq!(
-            obey(signals, stop.clone(), inspect(Some(600))).await,
+            watch_signals(signals, stop.clone(), inspect(Some(600))).await,
             Forced::SecondSignal
         );
         assert!(stop.is_cancelled());
@@ -239,7 +240,7 @@ mod tests {
             tokio::time::sleep_until(started + Duration::from_millis(time)).await;
             "SIGTERM"
         });
-        let forced = obey(signals, CancellationToken::new(), inspect(Some(600))).await;
+        let forced = watch_signals(signals, CancellationToken::new(), inspect(Some(600))).await;
         assert_eq!(forced, Forced::SecondSignal);
         assert_eq!(started.elapsed(), Duration::from_millis(300));
     }
@@ -249,19 +250,19 @@ mod tests {
         let started = Instant::now();
         let late = Inspect::default();
         let signals = stream::iter(["SIGINT"]).chain(stream::pending());
-        let obeying = obey(signals, CancellationToken::new(), late.clone());
+        let watching = watch_signals(signals, CancellationToken::new(), late.clone());
         let starting_up = async {
             sleep(Duration::from_secs(2)).await;
             late.set_settings(inspect(Some(7)).settings().unwrap().clone());
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            forced = obeying => assert_eq!(forced, Forced::TimedOut),
+            forced = watching => assert_eq!(forced, Forced::TimedOut),
             () = starting_up => {}
         }
         assert_eq!(started.elapsed(), Duration::from_secs(7));
         let signals = stream::iter(["SIGINT"]).chain(stream::pending());
-        let forced = obey(signals, CancellationToken::new(), Inspect::default()).await;
+        let forced = watch_signals(signals, CancellationToken::new(), Inspect::default()).await;
         assert_eq!(forced, Forced::TimedOut);
     }
 
@@ -269,7 +270,7 @@ mod tests {
     async fn operator_that_does_not_stop_times_out() {
         let started = tokio::time::Instant::now();
         let signals = stream::iter(["SIGINT"]).chain(stream::pending());
-        let forced = obey(signals, CancellationToken::new(), inspect(Some(7))).await;
+        let forced = watch_signals(signals, CancellationToken::new(), inspect(Some(7))).await;
         assert_eq!(forced, Forced::TimedOut);
         assert_eq!(started.elapsed(), Duration::from_secs(7));
     }
@@ -279,7 +280,7 @@ mod tests {
         let started = tokio::time::Instant::now();
         let inspect = inspect(Some(7));
         inspect.set_stopping();
-        let forced = obey(stream::pending(), CancellationToken::new(), inspect).await;
+        let forced = watch_signals(stream::pending(), CancellationToken::new(), inspect).await;
         assert_eq!(forced, Forced::TimedOut);
         assert_eq!(started.elapsed(), Duration::from_secs(7));
     }
@@ -287,33 +288,33 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_limit_there_is_no_timeout() {
         let signals = stream::iter(["SIGINT"]).chain(stream::pending());
-        let obeying = obey(signals, CancellationToken::new(), inspect(None));
-        let outcome = tokio::time::timeout(Duration::from_secs(86_400), obeying).await;
+        let watching = watch_signals(signals, CancellationToken::new(), inspect(None));
+        let outcome = tokio::time::timeout(Duration::from_secs(86_400), watching).await;
         assert!(outcome.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_signals_nothing_happens() {
         let stop = CancellationToken::new();
-        let obeying = obey(stream::pending(), stop.clone(), inspect(Some(600)));
-        let outcome = tokio::time::timeout(Duration::from_secs(3_600), obeying).await;
+        let watching = watch_signals(stream::pending(), stop.clone(), inspect(Some(600)));
+        let outcome = tokio::time::timeout(Duration::from_secs(3_600), watching).await;
         assert!(outcome.is_err());
         assert!(!stop.is_cancelled());
     }
 
     #[tokio::test]
-    async fn blocked_runtime_is_noticed() {
+    async fn blocked_runtime_is_detected() {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let operator = builder.build().unwrap();
         let inspect = Inspect::default();
         let running = inspect.set_runtime(operator.handle().clone());
         drop(running);
-        // Nothing runs the tasks of this runtime, as if its thread were blocked.
-        blocking(&inspect, Duration::from_millis(100)).await;
+        // This runtime is never driven, as if its thread were blocked.
+        unresponsive(&inspect, Duration::from_millis(100)).await;
 
         let (release, released) = tokio::sync::oneshot::channel::<()>();
         let thread = std::thread::spawn(move || operator.block_on(released));
-        let responsive = blocking(&inspect, Duration::from_secs(60));
+        let responsive = unresponsive(&inspect, Duration::from_secs(60));
         let noticed = timeout(PULSE * 2, responsive).await;
         assert!(noticed.is_err(), "a free thread responds");
         release.send(()).unwrap();

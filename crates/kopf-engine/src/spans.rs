@@ -1,7 +1,7 @@
 //! Spans of cycles and handlers, for traces.
 //!
-//! They have the target `kopf_trace` and the level TRACE. Without a subscriber that is interested in them,
-//! a span costs one comparison of levels.
+//! The spans have the target `kopf_trace` and the level TRACE. Without a subscriber for them, a
+//! span costs one comparison of levels.
 
 use kopf_core::body::Body;
 use kopf_core::handler::Handler;
@@ -43,8 +43,8 @@ pub(crate) fn describe(body: &Body, reason: Option<kopf_core::cause::Reason>) {
     }
 }
 
-/// Returns the span of one attempt of a handler: inside of the current cycle, or a root for daemons,
-/// timers, activities and reviews.
+/// Returns the span of one attempt of a handler: a child of the current cycle, or a root span for
+/// daemons, timers, activities and reviews.
 pub(crate) fn handler<F>(handler: &Handler<F>, retry: u32) -> Span {
     trace_span!(
         target: "kopf_trace",

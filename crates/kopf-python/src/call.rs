@@ -1,4 +1,4 @@
-//! The arguments of one call, as Python asks for them.
+//! The arguments of one call, converted on access.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ use crate::memos::PyMemo;
 use crate::stopping::StopFlag;
 use crate::{children, declaring, login, patching, posting, settings};
 
-/// A call of a function, or of a filter.
+/// A call of a function or filter.
 #[pyclass(frozen, name = "Call", module = "kopf._kopf")]
 pub(crate) struct PyCall {
     pub(crate) front: Arc<Front>,
@@ -41,23 +41,23 @@ pub(crate) struct PyCall {
 
 /// State shared by all calls of one cycle.
 struct Cycle {
-    /// An object of Python, with the patch.
+    /// An object of Python that contains the patch.
     object: Py<PyAny>,
     body: Mutex<Option<(Body, Py<PyAny>)>>,
 }
 
-/// The cell of the front in the patch of a cycle.
+/// The cell of the frontend in the patch of a cycle.
 type Cell = Arc<dyn Any + Send + Sync>;
 
 fn cycle(cell: &Cell) -> PyResult<&Cycle> {
     cell.downcast_ref()
-        .ok_or_else(|| PyRuntimeError::new_err("the cycle belongs to another front"))
+        .ok_or_else(|| PyRuntimeError::new_err("the cycle belongs to another frontend"))
 }
 
 /// The source of a body.
 ///
-/// It does not refer to its call: users keep bodies in memos, to which the call refers, and the garbage
-/// collector does not see such cycles.
+/// It does not refer to its call: users store bodies in memos, to which the call refers, and the
+/// garbage collector cannot detect such cycles.
 #[pyclass(frozen, module = "kopf._kopf")]
 pub(crate) struct BodySource {
     front: Arc<Front>,
@@ -68,7 +68,7 @@ pub(crate) struct BodySource {
 
 #[pymethods]
 impl BodySource {
-    /// The body as a dict: one for each version and cycle.
+    /// Returns the body as a dict, one for each version and cycle.
     fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let Some(body) = &self.body else {
             return Ok(PyDict::new(py).into_any().unbind());
@@ -88,7 +88,7 @@ impl BodySource {
         Ok(made)
     }
 
-    /// The newest version of the body, for daemons and timers.
+    /// Returns the newest version of the body, for daemons and timers.
     fn newest(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match &self.live {
             Some(live) => self.front.body(py, &live.get()),
@@ -97,20 +97,20 @@ impl BodySource {
     }
 }
 
-/// The source of the old or the new object of a review.
+/// The source of the old or new object of a review.
 #[pyclass(frozen, module = "kopf._kopf")]
 pub(crate) struct ReviewedSource(Arc<Value>);
 
 #[pymethods]
 impl ReviewedSource {
-    /// The object as a dict.
+    /// Returns the object as a dict.
     fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(to_python(py, &self.0)?.unbind())
     }
 }
 
 impl PyCall {
-    /// The call of a handler.
+    /// Creates the call of a handler.
     pub(crate) fn of_job(job: Arc<Job>) -> Self {
         let call = &job.call;
         Self {
@@ -124,7 +124,7 @@ impl PyCall {
         }
     }
 
-    /// The call of a filter.
+    /// Creates the call of a filter.
     pub(crate) fn of_filter(front: Arc<Front>, cause: &Cause, context: &FilterContext) -> Self {
         Self {
             front,
@@ -177,19 +177,19 @@ impl PyCall {
 
 #[pymethods]
 impl PyCall {
-    /// The full id of the handler.
+    /// Returns the full id of the handler.
     #[getter]
     fn id(&self) -> PyResult<&str> {
         Ok(&self.call()?.id)
     }
 
-    /// The handler, as it was declared.
+    /// Returns the handler as declared.
     #[getter]
     fn handler(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.job()?.function.handler.clone_ref(py))
     }
 
-    /// `true` for coroutine functions.
+    /// Returns `true` for coroutine functions.
     #[getter]
     fn is_async(&self) -> PyResult<bool> {
         Ok(self.job()?.function.is_async)
@@ -200,20 +200,20 @@ impl PyCall {
         Ok(self.call()?.retry)
     }
 
-    /// Seconds since the epoch, and microseconds.
+    /// Returns seconds since the epoch, and microseconds.
     #[getter]
     fn started(&self) -> PyResult<(i64, i32)> {
         let started = self.call()?.started;
         Ok((started.as_second(), started.subsec_microsecond()))
     }
 
-    /// Seconds.
+    /// Returns the duration in seconds.
     #[getter]
     fn runtime(&self) -> PyResult<f64> {
         Ok(self.call()?.runtime.as_secs_f64())
     }
 
-    /// The name of the activity.
+    /// Returns the name of the activity.
     #[getter]
     fn activity(&self) -> PyResult<Option<&'static str>> {
         Ok(match &self.call()?.subject {
@@ -232,7 +232,7 @@ impl PyCall {
         self.change().is_some_and(|change| change.initial)
     }
 
-    /// The type of the event; `None` for objects that were listed.
+    /// Returns the type of the event; `None` for listed objects.
     #[getter]
     fn event_type(&self) -> Option<&'static str> {
         self.cause.as_ref()?.event?.as_str()
@@ -251,12 +251,12 @@ impl PyCall {
             .transpose()
     }
 
-    /// The body as a dict: one for each version and cycle.
+    /// Returns the body as a dict, one for each version and cycle.
     fn body(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.body_source(py)?.get(py)
     }
 
-    /// The source of the body. It can outlive the call.
+    /// Returns the source of the body, which can outlive the call.
     fn body_source(&self, py: Python<'_>) -> PyResult<BodySource> {
         let patch = self.job.as_ref().map(|job| &job.call.patch);
         let cycle = match patch.filter(|_| self.cause.is_some()) {
@@ -294,7 +294,7 @@ impl PyCall {
         value(py, admission.or(self.change().map(|change| &change.new)))
     }
 
-    /// The sources of the old and the new object of a review.
+    /// Returns the sources of the old and new object of a review.
     fn reviewed(&self) -> (Option<ReviewedSource>, Option<ReviewedSource>) {
         let review = self.admission.as_ref().map(|admission| &admission.review);
         let source = |value: &Option<Arc<Value>>| value.clone().map(ReviewedSource);
@@ -303,7 +303,7 @@ impl PyCall {
         })
     }
 
-    /// The changes as tuples: operation, field, old and new value.
+    /// Returns the changes as tuples of the operation, the field, the old and the new value.
     fn diff(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let items = PyList::empty(py);
         let diff = match &self.admission {
@@ -326,7 +326,7 @@ impl PyCall {
         }
     }
 
-    /// The reference to the object, for records and events. Absent parts are `None`.
+    /// Returns the reference to the object, for log records and events. Absent parts are `None`.
     #[getter]
     fn reference<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let reference = &*self.reference;
@@ -344,14 +344,14 @@ impl PyCall {
         Ok(dict)
     }
 
-    /// The stop flag of daemons and timers.
+    /// Returns the stop flag of daemons and timers.
     #[getter]
     fn stopped(&self) -> PyResult<Option<StopFlag>> {
         let stopped = self.call()?.stopped.clone();
         Ok(stopped.map(|stopped| StopFlag::new(stopped, Arc::clone(&self.front))))
     }
 
-    /// The state shared by all handlers of one cycle, as an object of the bridge.
+    /// Returns the state shared by all handlers of one cycle, an object of the bridge.
     #[getter]
     fn cycle(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let patch = &self.call()?.patch;
@@ -363,7 +363,7 @@ impl PyCall {
         Ok(self.job()?.is_cancelled())
     }
 
-    /// The parts of an admission request; `None` for other calls.
+    /// Returns the parts of an admission request; `None` for other calls.
     fn admission(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let Some(admission) = &self.admission else {
             return Ok(None);
@@ -394,7 +394,7 @@ impl PyCall {
         }
     }
 
-    /// The warnings of an admission request so far.
+    /// Returns the warnings of an admission request.
     fn warnings(&self) -> Vec<String> {
         self.admission
             .as_ref()
@@ -420,7 +420,7 @@ impl PyCall {
         Ok(())
     }
 
-    /// Ends the call of an index function with what it has returned.
+    /// Ends the call of an index function with its result.
     fn finish_index(&self, result: Py<PyAny>) -> PyResult<()> {
         let entries: kopf_engine::indexing::Entries = Box::new(result);
         self.call()?.slot.put(entries);
@@ -466,7 +466,7 @@ impl PyCall {
         Ok(())
     }
 
-    /// The changed child of the object and the type of its event; `None` for other calls.
+    /// Returns the changed child of the object and the type of its event; `None` for other calls.
     fn child(&self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, Option<&'static str>)>> {
         let Some(child) = &self.call()?.child else {
             return Ok(None);
@@ -475,7 +475,7 @@ impl PyCall {
         Ok(Some((body, child.event.as_str())))
     }
 
-    /// Applies a child of the owner. Resolves the future with the child as stored.
+    /// Applies a child of the owner. Resolves the future with the stored child.
     fn apply_child(
         &self,
         owner: &Bound<'_, PyAny>,
@@ -500,7 +500,7 @@ impl PyCall {
         Ok(())
     }
 
-    /// Takes the settings over that a startup function may have changed.
+    /// Takes over the settings, which a startup function may have changed.
     fn set_settings(&self, given: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Some(draft) = &self.call()?.operator.draft {
             let mut settings = draft.get();
@@ -510,7 +510,7 @@ impl PyCall {
         Ok(())
     }
 
-    /// Runs sub-handlers: the registered ones, or these. Resolves the future.
+    /// Runs the registered or the given sub-handlers and resolves the future.
     #[pyo3(signature = (specs, lifecycle, future))]
     fn execute(
         &self,
@@ -521,7 +521,7 @@ impl PyCall {
         declaring::execute(&self.front, self.call()?, specs, lifecycle, future)
     }
 
-    /// Posts a k8s-event. Without delays between attempts, those of the settings are used.
+    /// Posts a Kubernetes event. The default delays between attempts are those of the settings.
     #[pyo3(signature = (reference, type_, reason, message, backoffs=None))]
     fn post(
         &self,
@@ -538,7 +538,7 @@ impl PyCall {
         Ok(())
     }
 
-    /// Posts a log record as a k8s-event.
+    /// Posts a log record as a Kubernetes event.
     fn post_record(
         &self,
         reference: &Bound<'_, PyAny>,

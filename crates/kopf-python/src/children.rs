@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::front::Front;
 use crate::resolving::{Failure, resolve};
 
-/// A child to be applied.
+/// A child to apply.
 pub(crate) struct Applying {
     pub(crate) operator: Arc<OperatorContext>,
     pub(crate) owner: Body,
@@ -19,7 +19,7 @@ pub(crate) struct Applying {
     pub(crate) ownership: FieldOwnership,
 }
 
-/// Applies a child in the loop's thread, and resolves the future.
+/// Applies a child in the thread of the event loop and resolves the future.
 pub(crate) fn apply(front: &Arc<Front>, child: Applying, future: Py<PyAny>) {
     let resolver = Arc::clone(front);
     front.host(async move {

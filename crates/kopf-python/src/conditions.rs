@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::convert::{from_python, to_python};
 
-/// The type, the status, the reason, the message, the generation and the time of a condition.
+/// Type, status, reason, message, generation and time of a condition.
 type Given = (String, String, String, String, Option<i64>, String);
 
-/// Returns the list of conditions with the changes applied. A change is a condition, or the type of a
-/// condition to be removed.
+/// Returns the list of conditions with the changes applied. A change is a condition to set, or the
+/// type of a condition to remove.
 ///
 /// # Errors
 /// `ValueError` if a condition is invalid, or the conditions are not a list.

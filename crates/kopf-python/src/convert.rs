@@ -1,4 +1,4 @@
-//! JSON values to Python and back.
+//! Conversion of JSON values to Python and back.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::{
 };
 use serde_json::{Map, Number, Value};
 
-/// Nested deeper than any object of Kubernetes; deeper values are refused, not recursed into.
+/// Maximum depth of values, higher than in any Kubernetes object; deeper values are rejected.
 const MAX_DEPTH: usize = 200;
 
 /// Converts a JSON value to plain dicts, lists and scalars.
@@ -50,7 +50,7 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
     Ok(PyFloat::new(py, number.as_f64().unwrap_or(f64::NAN)).into_any())
 }
 
-/// Converts a Python value to JSON. The error names the place inside of the value.
+/// Converts a Python value to JSON. The error contains the path inside the value.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     convert(value, &mut Vec::new())
 }
@@ -59,14 +59,14 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
 pub(crate) fn map_from_python(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
     match from_python(value)? {
         Value::Object(map) => Ok(map),
-        _ => Err(PyTypeError::new_err("it must be a mapping")),
+        _ => Err(PyTypeError::new_err("must be a mapping")),
     }
 }
 
 fn convert(value: &Bound<'_, PyAny>, path: &mut Vec<String>) -> PyResult<Value> {
     if path.len() > MAX_DEPTH {
         return Err(PyValueError::new_err(
-            "it is nested too deeply, or in a circle",
+            "the value is nested too deeply or contains itself",
         ));
     }
     if value.is_none() {
@@ -117,7 +117,7 @@ fn convert(value: &Bound<'_, PyAny>, path: &mut Vec<String>) -> PyResult<Value> 
         return Ok(Value::Object(map));
     }
     let kind = value.get_type().name()?.to_string();
-    Err(wrong(path, &format!("a {kind}, which is no JSON value")))
+    Err(wrong(path, &format!("a {kind}, not a JSON value")))
 }
 
 fn insert(
@@ -146,7 +146,7 @@ fn key_from_python(key: &Bound<'_, PyAny>, path: &[String]) -> PyResult<String> 
     if key.is_instance_of::<PyBool>() {
         return Ok(key.extract::<bool>()?.to_string());
     }
-    // Enumerations and other subclasses have texts of their own, which are not numbers.
+    // Enumerations and other subclasses may have other strings, which are not numbers.
     if key.is_instance_of::<PyInt>() {
         let kind = key.py().get_type::<PyInt>();
         return kind.call_method1("__repr__", (key,))?.extract();
@@ -186,7 +186,7 @@ pub(crate) fn is_json(value: &Bound<'_, PyAny>) -> bool {
 
 fn wrong(path: &[String], what: &str) -> PyErr {
     if path.is_empty() {
-        return PyTypeError::new_err(format!("it is {what}"));
+        return PyTypeError::new_err(format!("the value is {what}"));
     }
     let place = path.concat();
     PyTypeError::new_err(format!("{} is {what}", place.trim_start_matches('.')))

@@ -1,4 +1,4 @@
-//! Handlers of Python as handlers of the engine.
+//! Conversion of handlers from Python to handlers of the engine.
 //!
 //! `kopf._front.lowering` describes each handler as a dict with the keys that are read here.
 
@@ -29,7 +29,7 @@ use crate::indexing::PyIndex;
 use crate::job::{Function, Invocation};
 use crate::resolving::{Failure, resolve};
 
-/// All handlers and indices.
+/// Converts all handlers and creates their indices.
 pub(crate) fn declarations(
     front: &Arc<Front>,
     specs: &[Bound<'_, PyDict>],
@@ -49,7 +49,7 @@ pub(crate) fn declarations(
     Ok(Declarations::new(registry, indices))
 }
 
-/// One handler.
+/// Converts one handler.
 pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<Handler> {
     let declared: Py<PyAny> = need(spec, "handler")?;
     let callback = |function: Py<PyAny>| {
@@ -107,14 +107,14 @@ pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<
     })
 }
 
-/// The sub-handlers of a call.
+/// Returns the sub-handlers of a call.
 pub(crate) fn subs(call: &Call) -> PyResult<&SubHandlers> {
-    call.subs.as_ref().ok_or_else(|| {
-        PyLookupError::new_err("sub-handlers exist only in handlers of changes, not in this one")
-    })
+    call.subs
+        .as_ref()
+        .ok_or_else(|| PyLookupError::new_err("only change handlers can have sub-handlers"))
 }
 
-/// Runs sub-handlers in the loop's thread, and resolves the future.
+/// Runs sub-handlers in the thread of the event loop and resolves the future.
 pub(crate) fn execute(
     front: &Arc<Front>,
     call: &Call,
@@ -183,7 +183,7 @@ pub(crate) fn kind(spec: &Bound<'_, PyDict>) -> PyResult<HandlerKind> {
         "validating" => HandlerKind::Admission(WebhookType::Validating),
         "mutating" => HandlerKind::Admission(WebhookType::Mutating),
         other => {
-            let text = format!("there are no handlers of the kind {other:?}");
+            let text = format!("unknown kind of handlers {other:?}");
             return Err(PyValueError::new_err(text));
         }
     })
@@ -198,7 +198,7 @@ fn errors_mode(spec: &Bound<'_, PyDict>) -> PyResult<Option<ErrorsMode>> {
     })
 }
 
-/// A selector of resources.
+/// Converts a selector of resources.
 pub(crate) fn selector(front: &Arc<Front>, given: &Bound<'_, PyDict>) -> PyResult<Selector> {
     let predicate = match get::<Py<PyAny>>(given, "callable")? {
         None => None,
@@ -213,7 +213,7 @@ pub(crate) fn selector(front: &Arc<Front>, given: &Bound<'_, PyDict>) -> PyResul
     selector_with(given, predicate)
 }
 
-/// A selector of resources, with its function.
+/// Converts a selector of resources with this function as its predicate.
 pub(crate) fn selector_with(
     given: &Bound<'_, PyDict>,
     predicate: Option<Predicate>,
@@ -230,7 +230,7 @@ pub(crate) fn selector_with(
         everything: get(given, "everything")?.unwrap_or(false),
         predicate,
     };
-    let wrong = |error| PyValueError::new_err(format!("wrong selector: {error}"));
+    let wrong = |error| PyValueError::new_err(format!("invalid selector: {error}"));
     own.build().map_err(wrong)
 }
 
@@ -259,7 +259,7 @@ fn webhook(spec: &Bound<'_, PyDict>) -> PyResult<Webhook> {
     Ok(webhook)
 }
 
-/// An entry of a dict; `None` if it is absent or `None`.
+/// Returns an entry of a dict; `None` if it is absent or `None`.
 pub(crate) fn get<'py, T: FromPyObjectOwned<'py>>(
     dict: &Bound<'py, PyDict>,
     key: &str,
@@ -278,7 +278,7 @@ pub(crate) fn extract<'py, T: FromPyObjectOwned<'py>>(value: &Bound<'py, PyAny>)
     value.extract().map_err(Into::into)
 }
 
-/// An entry of a dict that must be there.
+/// Returns a required entry of a dict.
 pub(crate) fn need<'py, T: FromPyObjectOwned<'py>>(
     dict: &Bound<'py, PyDict>,
     key: &str,
@@ -286,7 +286,7 @@ pub(crate) fn need<'py, T: FromPyObjectOwned<'py>>(
     get(dict, key)?.ok_or_else(|| PyValueError::new_err(format!("{key} is missing")))
 }
 
-/// A number of seconds, or a timedelta.
+/// Converts a number of seconds or a timedelta.
 pub(crate) fn duration(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let total = PyString::intern(value.py(), "total_seconds");
     let seconds: f64 = match value.getattr_opt(total)? {
@@ -294,7 +294,7 @@ pub(crate) fn duration(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
         None => value.extract()?,
     };
     if seconds.is_nan() || seconds < 0.0 {
-        let text = format!("{seconds} is no duration in seconds");
+        let text = format!("invalid duration {seconds}: must be a non-negative number of seconds");
         return Err(PyValueError::new_err(text));
     }
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))

@@ -1,4 +1,4 @@
-//! Takes entries out of the queue, in the thread of the loop.
+//! Processing of the queue in the thread of the event loop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::job::{Exception, Job};
 use crate::logging::Record;
 use crate::queue::Entry;
 
-/// Entries and time of one drain; then the loop gets its turn.
+/// Limits of one drain, after which other callbacks of the event loop can run.
 const MAX_ENTRIES: usize = 256;
 const MAX_TIME: Duration = Duration::from_millis(5);
 
-/// Processes the entries that wait.
+/// Processes waiting entries up to the limits.
 pub(crate) fn drain(py: Python<'_>, front: &Arc<Front>) {
     front.queue.begin_drain();
     tracing::dispatcher::with_default(&front.dispatch, || {
@@ -106,7 +106,7 @@ fn emit(py: Python<'_>, front: &Front, record: Record) -> PyResult<Py<PyAny>> {
         .call_method1(py, intern!(py, "emit"), arguments)
 }
 
-/// Reports an exception of the package itself, as an unraisable one.
+/// Reports an exception of the package itself as unraisable.
 fn report<T>(py: Python<'_>, result: PyResult<T>) {
     if let Err(error) = result {
         error.write_unraisable(py, None);

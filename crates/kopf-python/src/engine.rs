@@ -1,4 +1,4 @@
-//! An operator of Python: its engine in a thread of its own.
+//! Operators in Python: the engine in its own thread.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ pub(crate) struct Engine {
 
 #[pymethods]
 impl Engine {
-    /// `bridge` is an object of `kopf._front.bridge.Bridge`.
+    /// Creates an operator. `bridge` is a `kopf._front.bridge.Bridge`.
     #[new]
     fn new(bridge: Py<PyAny>) -> PyResult<Self> {
         let queue = Arc::new(Queue::new()?);
@@ -59,12 +59,12 @@ impl Engine {
         })
     }
 
-    /// The file descriptor to be watched for reading.
+    /// Returns the file descriptor to watch for reading.
     fn fileno(&self) -> i32 {
         self.front.queue.fd()
     }
 
-    /// Processes what waits for the loop.
+    /// Processes the entries that wait for the event loop.
     fn drain(&self, py: Python<'_>) {
         drain(py, &self.front);
     }
@@ -74,13 +74,13 @@ impl Engine {
         self.front.levels.set(&levels);
     }
 
-    /// The number of wake-ups of the loop so far.
+    /// Returns the number of wake-ups of the event loop.
     #[getter]
     fn wakeups(&self) -> u64 {
         self.front.queue.wakeups()
     }
 
-    /// Replaces the handlers that count from the end of the startup on.
+    /// Replaces the handlers that are used after the startup.
     fn declare(&self, specs: Vec<Bound<'_, PyDict>>) -> PyResult<()> {
         let declared = declarations(&self.front, &specs)?;
         let former = lock(&self.front.declarations).replace(declared);
@@ -88,7 +88,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts the engine. `startup` are the startup handlers; `options` are those of `kopf.operator()`.
+    /// Starts the engine with these startup handlers. `options` are those of `kopf.operator()`.
     fn start(
         &self,
         startup: Vec<Bound<'_, PyDict>>,
@@ -103,7 +103,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Asks the operator to stop.
+    /// Requests the operator to stop.
     fn stop(&self) {
         self.stop.cancel();
     }
@@ -124,7 +124,7 @@ impl Engine {
         thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// The loop ends: nothing is processed any more.
+    /// Closes the queue at the end of the event loop.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.front.queue.close());
     }
@@ -193,20 +193,20 @@ impl Engine {
     }
 }
 
-/// A list of objects; empty if it is absent.
+/// Returns a list of objects; empty if it is absent.
 pub(crate) fn objects(options: &Bound<'_, PyDict>, key: &str) -> PyResult<Vec<Value>> {
     let objects: Vec<Bound<'_, PyAny>> = get(options, key)?.unwrap_or_default();
     objects.iter().map(from_python).collect()
 }
 
-/// The namespaces to serve.
+/// Returns the namespaces to serve.
 pub(crate) fn scope(options: &Bound<'_, PyDict>) -> PyResult<Scope> {
     if get(options, "clusterwide")?.unwrap_or(false) {
         return Ok(Scope::Cluster);
     }
     let patterns: Vec<Bound<'_, PyAny>> = need(options, "namespaces")?;
     let patterns = patterns.iter().map(|pattern| {
-        // Compiled regular expressions are accepted beside globs.
+        // Compiled regular expressions are accepted in addition to globs.
         let parsed = match pattern.extract::<String>() {
             Ok(text) => NamespacePattern::parse(&text),
             Err(_) => NamespacePattern::regex(&pattern.getattr("pattern")?.extract::<String>()?),
@@ -216,7 +216,7 @@ pub(crate) fn scope(options: &Bound<'_, PyDict>) -> PyResult<Scope> {
     Ok(Scope::Namespaces(patterns.collect::<PyResult<_>>()?))
 }
 
-/// The engine's thread.
+/// Runs the engine in the current thread.
 fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
     let _guard = tracing::dispatcher::set_default(&front.dispatch);
     front.queue.set_engine();
@@ -229,11 +229,11 @@ fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
         Ok(runtime) => {
             let _ = front.runtime.set(runtime.handle().clone());
             let outcome = runtime.block_on(operator.run(Access::Login, stop));
-            // Name lookups that hang must not hold up the end.
+            // Hanging name lookups must not delay the end.
             runtime.shutdown_background();
             outcome.map_err(|error| (kind_of(&error), describe(&error)))
         }
-        Err(error) => Err(("os", format!("the runtime cannot be started: {error}"))),
+        Err(error) => Err(("os", format!("cannot start the runtime: {error}"))),
     };
     let ended = Arc::clone(front);
     front.queue.push(Entry::Run(Box::new(move |py| {
@@ -257,7 +257,7 @@ fn kind_of(error: &Error) -> &'static str {
     }
 }
 
-/// An error with its causes in one line.
+/// Returns an error with its causes in one line.
 pub(crate) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -272,7 +272,7 @@ pub(crate) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// The names of the loggers that the engine writes to.
+/// Returns the names of the loggers that the engine uses.
 #[pyfunction]
 #[pyo3(name = "logger_names")]
 pub(crate) fn py_logger_names() -> Vec<&'static str> {

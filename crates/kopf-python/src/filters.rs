@@ -1,7 +1,8 @@
-//! Functions of users that decide: filters, delays, lifecycles, selectors.
+//! Callbacks of users: filters, delays, lifecycles, selectors.
 //!
-//! They are called inside of tasks of the engine that the loop polls, so the interpreter is there
-//! already. Selectors are asked by the engine's own thread, once for each discovered kind.
+//! They are called inside tasks of the engine that the event loop polls, so the thread is already
+//! attached to the interpreter. Selectors are called in the engine's own thread, once for each
+//! discovered resource.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use crate::convert::{from_python, to_python};
 use crate::declaring::{duration, get};
 use crate::front::Front;
 
-/// A function of a user that decides about a handler.
+/// A callback of a handler.
 pub(crate) struct Callback {
     pub(crate) front: Arc<Front>,
     pub(crate) handler: Py<PyAny>,
@@ -91,12 +92,12 @@ impl DelayFunction for Callback {
     }
 }
 
-/// The message of an exception, with its type.
+/// Returns the message of an exception with its type.
 pub(crate) fn boxed(error: PyErr) -> BoxError {
     error.to_string().into()
 }
 
-/// Filters of labels or annotations: pairs of a key and a criterion.
+/// Converts filters of labels or annotations: pairs of a key and a criterion.
 pub(crate) fn criteria(
     spec: &Bound<'_, PyDict>,
     key: &str,
@@ -116,7 +117,7 @@ pub(crate) fn criteria(
     Ok(criteria)
 }
 
-/// A filter of a value: a pair of its kind and its payload.
+/// Converts a filter of a value: a pair of its kind and its payload.
 pub(crate) fn value_criterion(
     spec: &Bound<'_, PyDict>,
     key: &str,
@@ -133,7 +134,7 @@ pub(crate) fn value_criterion(
     }))
 }
 
-/// Asks a selector of the user about a discovered kind. Errors are reported and mean "no".
+/// Calls a selector of a user for a discovered resource. Errors are logged and mean `false`.
 pub(crate) fn selects(front: &Arc<Front>, function: &Py<PyAny>, resource: &Resource) -> bool {
     let asked = Python::try_attach(|py| {
         let resource = front.resource(py, &Arc::new(resource.clone()))?;
@@ -145,12 +146,12 @@ pub(crate) fn selects(front: &Arc<Front>, function: &Py<PyAny>, resource: &Resou
             tracing::error!(target: "kopf_engine::observation", "A selector has failed for {resource}: {error}");
             false
         }
-        // The interpreter ends.
+        // The interpreter is shutting down.
         None => false,
     }
 }
 
-/// A lifecycle: the name of a provided one, or a function.
+/// Converts a lifecycle: the name of a provided one, or a function.
 pub(crate) fn lifecycle(
     front: &Arc<Front>,
     given: &Bound<'_, PyAny>,
@@ -171,7 +172,7 @@ pub(crate) fn lifecycle(
     })
 }
 
-/// A lifecycle of the user.
+/// A lifecycle of a user.
 struct PyLifecycle {
     front: Arc<Front>,
     function: Py<PyAny>,

@@ -1,4 +1,4 @@
-//! State shared by all functions of one operator.
+//! State of the frontend of one operator.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,17 +22,18 @@ use crate::queue::Queue;
 /// A resource with its object in Python.
 type Converted = (Arc<Resource>, Py<PyAny>);
 
-/// The front of one operator: the queue to its loop, and the Python object that starts functions.
+/// The frontend of one operator: the queue to its event loop, and the Python object that starts
+/// functions.
 pub(crate) struct Front {
     pub(crate) queue: Arc<Queue>,
     pub(crate) levels: Arc<Levels>,
     pub(crate) host: Arc<LoopHost>,
     pub(crate) dispatch: Dispatch,
-    /// An object of `kopf._front.bridge.Bridge`.
+    /// A `kopf._front.bridge.Bridge`.
     pub(crate) bridge: Py<PyAny>,
-    /// The engine's runtime, once it runs.
+    /// The runtime of the engine; empty before its start.
     pub(crate) runtime: OnceLock<Handle>,
-    /// The handlers as they were declared last, until the engine takes them after the startup.
+    /// The last declared handlers, until the engine takes them after the startup.
     pub(crate) declarations: Mutex<Option<Declarations>>,
     resources: Mutex<HashMap<Arc<str>, Converted>>,
     last_body: Mutex<Option<(Body, Py<PyAny>)>>,
@@ -59,7 +60,7 @@ impl Front {
         }
     }
 
-    /// The front of the operator whose code runs.
+    /// Returns the frontend of the operator whose code runs.
     pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<Self>> {
         let bridge = py.import("kopf._front.current")?.getattr("bridge_var")?;
         let engine = bridge.call_method0("get")?.getattr("engine")?;
@@ -67,7 +68,7 @@ impl Front {
         Ok(Arc::clone(&engine.get().front))
     }
 
-    /// Runs a future of the engine in the loop's thread.
+    /// Runs a future of the engine in the thread of the event loop.
     pub(crate) fn host(&self, future: impl Future<Output = ()> + Send + 'static) {
         let future = future.boxed();
         let future: BoxFuture<'static, ()> = match self.runtime.get() {
@@ -80,7 +81,7 @@ impl Front {
         Task::spawn(&self.queue, future);
     }
 
-    /// The `Resource` of Python.
+    /// Returns the `Resource` of Python.
     pub(crate) fn resource(&self, py: Python<'_>, resource: &Arc<Resource>) -> PyResult<Py<PyAny>> {
         let key: Arc<str> = resource.to_string().into();
         let known = lock(&self.resources);
@@ -99,7 +100,8 @@ impl Front {
         Ok(made)
     }
 
-    /// A body as a dict. The last one is kept: filters of several handlers ask for the same body.
+    /// Returns a body as a dict. The last one is cached, because filters of several handlers need
+    /// the same body.
     pub(crate) fn body(&self, py: Python<'_>, body: &Body) -> PyResult<Py<PyAny>> {
         let last = lock(&self.last_body);
         if let Some((known, object)) = &*last
@@ -115,7 +117,7 @@ impl Front {
     }
 }
 
-/// The fields of a resource as keyword arguments.
+/// Returns the fields of a resource as keyword arguments.
 pub(crate) fn describe<'py>(py: Python<'py>, resource: &Resource) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
     fields.set_item("group", &resource.group)?;
@@ -151,7 +153,7 @@ impl Future for Entered {
     }
 }
 
-/// Locks a mutex under which no code runs that can panic.
+/// Locks a mutex. No code that can panic runs under these locks.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Tasks of the engine that are polled in the loop's thread, because they call functions of users.
+//! Tasks of the engine that call functions of users and are polled in the thread of the event loop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Polls a future in the loop's thread until it is ready.
+    /// Polls a future in the thread of the event loop until it is ready.
     pub(crate) fn spawn(queue: &Arc<Queue>, future: BoxFuture<'static, ()>) {
         let task = Arc::new(Self {
             future: Mutex::new(Some(future)),
@@ -28,7 +28,7 @@ impl Task {
         task.wake();
     }
 
-    /// Polls the task once. Called by the drain only.
+    /// Polls the task once. Called only by the drain.
     pub(crate) fn poll(self: Arc<Self>) {
         self.is_queued.store(false, Ordering::SeqCst);
         let waker = Waker::from(Arc::clone(&self));
@@ -51,10 +51,10 @@ impl Wake for Task {
     }
 }
 
-/// The event loop as a host of tasks, and its signs of life.
+/// The event loop as a host of tasks, with its pulse.
 pub(crate) struct LoopHost {
     pub(crate) queue: Arc<Queue>,
-    /// Lifecycles or storages are written in Python: all tasks call them.
+    /// `true` if lifecycles or storages are written in Python, because all tasks call them.
     pub(crate) takes_all: AtomicBool,
 }
 

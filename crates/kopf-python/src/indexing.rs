@@ -1,4 +1,5 @@
-//! Indices. Their content lives in Python; changes go through the queue, before the calls that need them.
+//! Indices. Their content is stored in Python; changes go through the queue before the calls that
+//! need them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One call of a user's function, on its way through the loop.
+//! One call of a user's function in the event loop.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,13 +13,13 @@ use crate::queue::Entry;
 /// A user's function.
 pub(crate) struct Function {
     pub(crate) front: Arc<Front>,
-    /// The handler as Python has declared it.
+    /// The handler as declared in Python.
     pub(crate) handler: Py<PyAny>,
     /// Coroutine functions can be cancelled; functions in threads cannot.
     pub(crate) is_async: bool,
 }
 
-/// A function as the engine calls it.
+/// A function of Python for the engine.
 pub(crate) struct Invocation(pub(crate) Arc<Function>);
 
 impl Invoke for Invocation {
@@ -55,7 +55,7 @@ pub(crate) struct Job {
 
 enum Phase {
     Queued,
-    /// With the task of asyncio.
+    /// Contains the asyncio task.
     Running(Option<Py<PyAny>>),
     Cancelled,
 }
@@ -71,10 +71,10 @@ impl Job {
         true
     }
 
-    /// Keeps the task of asyncio, to be cancelled.
+    /// Stores the asyncio task for its cancellation.
     ///
-    /// A task that was started eagerly may have ended already. It must not be kept: its context refers
-    /// to the call, and the garbage collector does not see such cycles.
+    /// A task that was started eagerly may have ended already. It must not be stored: its context
+    /// refers to the call, and the garbage collector cannot detect such cycles.
     pub(crate) fn set_task(&self, task: Py<PyAny>) {
         if lock(&self.result).is_none() {
             return;
@@ -93,12 +93,12 @@ impl Job {
         }
     }
 
-    /// Returns `true` if the engine has asked for the end of the call.
+    /// Returns `true` if the engine has cancelled the call.
     pub(crate) fn is_cancelled(&self) -> bool {
         matches!(*lock(&self.phase), Phase::Cancelled)
     }
 
-    /// Passes the result to the engine. Only the first one counts.
+    /// Passes the result to the engine. Later results are ignored.
     pub(crate) fn finish(&self, result: HandlerResult) {
         let sender = lock(&self.result).take();
         if let Some(sender) = sender {
@@ -112,5 +112,5 @@ impl Job {
     }
 }
 
-/// An exception, kept until its record is written.
+/// An exception, stored until its record is written.
 pub(crate) struct Exception(pub(crate) Py<PyAny>);

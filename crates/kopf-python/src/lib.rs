@@ -1,11 +1,12 @@
-//! The Python front: operators in Python on the engine.
+//! The Python frontend: operators in Python on the engine.
 //!
-//! The engine runs in a thread without an interpreter. Calls of functions, log records and tasks with
-//! callbacks go through one [queue] to the event loop of the user, which [drains](drain) it. Everything
-//! that users see is a class in Python (`python/kopf/_front`); this crate converts, declares and calls.
+//! The engine runs in a thread without an interpreter. Calls of functions, log records and tasks
+//! with callbacks go through one [queue] to the event loop of the user, which [drains](drain) it.
+//! All public classes are written in Python (`python/kopf/_front`); this crate converts values,
+//! declares handlers and calls functions.
 //!
-//! Two rules keep it free of deadlocks: whatever waits detaches from the interpreter first, and no lock is
-//! held while Python code runs, except that of a hosted task, which only the drain takes.
+//! Two rules prevent deadlocks: a thread detaches from the interpreter before it waits, and no lock
+//! is held while Python code runs, except for that of a hosted task, which only the drain acquires.
 
 mod call;
 mod children;

@@ -1,4 +1,4 @@
-//! Records of the engine on their way to Python's `logging`.
+//! Forwarding of log records from the engine to Python's `logging`.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::queue::{Entry, Queue};
 
-/// Names of the original's loggers by the prefix of our targets. The first match counts.
+/// Names of the original's loggers by prefixes of targets. The first match is used.
 const LOGGERS: [(&str, &str); 16] = [
     ("kopf.objects", "kopf.objects"),
     ("kopf.activities.startup", "kopf.activities.startup"),
@@ -40,12 +40,12 @@ const LOGGERS: [(&str, &str); 16] = [
     ("kopf", "kopf._core.reactor.running"),
 ];
 
-/// Names of the loggers, by their number.
+/// Returns the names of the loggers; their positions are the numbers of the loggers.
 pub(crate) fn logger_names() -> Vec<&'static str> {
     LOGGERS.iter().map(|(_, name)| *name).collect()
 }
 
-/// Effective levels of the loggers, as Python's numbers. Refreshed by the drain.
+/// Effective levels of the loggers in the numbers of Python. Refreshed by the drain.
 pub(crate) struct Levels([AtomicI32; LOGGERS.len()]);
 
 impl Levels {
@@ -80,7 +80,7 @@ pub(crate) struct Record {
     pub(crate) attachment: Option<Attachment>,
 }
 
-/// A subscriber that puts records into the queue. One per operator, for the threads of its engine.
+/// A subscriber that pushes records to the queue. One per operator, for the threads of its engine.
 pub(crate) struct ToPython {
     pub(crate) queue: Arc<Queue>,
     pub(crate) levels: Arc<Levels>,
@@ -89,7 +89,7 @@ pub(crate) struct ToPython {
 impl Subscriber for ToPython {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         match logger_of(metadata.target()) {
-            // Levels change at run time.
+            // Levels can change at runtime.
             Some(_) if !metadata.is_span() => Interest::sometimes(),
             _ => Interest::never(),
         }
@@ -162,7 +162,7 @@ fn logger_of(target: &str) -> Option<usize> {
         .position(|(prefix, _)| target.starts_with(prefix))
 }
 
-/// Some records of a module are written by another module of the original.
+/// Returns the logger of a record that the original writes in another module.
 fn renamed(logger: usize, message: &str) -> usize {
     let name = match message.split_once(' ') {
         Some((_, rest)) if rest.starts_with("the watch-stream for") => {
@@ -187,7 +187,7 @@ fn number(level: Level) -> i32 {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "records bear the time of the system"
+    reason = "log records have the system time"
 )]
 fn now() -> f64 {
     let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH);

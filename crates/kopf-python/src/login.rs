@@ -1,4 +1,4 @@
-//! Credentials of login functions.
+//! Conversion of the credentials of login functions.
 
 use kopf_client::connection::ConnectionInfo;
 use kopf_client::vault::Credentials;
@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 
 use crate::declaring::extract;
 
-/// Reads a `ConnectionInfo` of Python.
+/// Converts a `ConnectionInfo` of Python.
 pub(crate) fn credentials(info: &Bound<'_, PyAny>) -> PyResult<Credentials> {
     let text = |name: &str| -> PyResult<Option<String>> { attribute(info, name) };
     let path = |name: &str| -> PyResult<Option<std::path::PathBuf>> { attribute(info, name) };
-    // The data is base64, or PEM; both are accepted by the client.
+    // The data is base64 or PEM; the client accepts both.
     let data = |name: &str| -> PyResult<Option<String>> {
         let Some(value) = attribute::<Bound<'_, PyAny>>(info, name)? else {
             return Ok(None);
@@ -25,7 +25,7 @@ pub(crate) fn credentials(info: &Bound<'_, PyAny>) -> PyResult<Credentials> {
     let expiration = attribute::<Bound<'_, PyAny>>(info, "expiration")?;
     let info = ConnectionInfo {
         server: text("server")?
-            .ok_or_else(|| PyTypeError::new_err("the credentials have no server"))?,
+            .ok_or_else(|| PyTypeError::new_err("credentials must have a server"))?,
         ca_path: path("ca_path")?,
         ca_data: data("ca_data")?,
         insecure: attribute(info, "insecure")?.unwrap_or(false),
@@ -46,7 +46,7 @@ pub(crate) fn credentials(info: &Bound<'_, PyAny>) -> PyResult<Credentials> {
     Ok(info.into())
 }
 
-/// Reads an aware datetime, or a naive one in UTC.
+/// Converts an aware datetime, or a naive one in UTC.
 fn timestamp(value: &Bound<'_, PyAny>) -> PyResult<jiff::Timestamp> {
     let utc = value
         .py()

@@ -1,11 +1,11 @@
-//! Memos: objects of Python, made on first use.
+//! Memos: objects of Python, created on first use.
 
 use std::sync::Arc;
 
 use kopf_engine::memos::{Memo, MemoFactory};
 use pyo3::prelude::*;
 
-/// The memo of the operator or of an object, or the reason why it could not be copied.
+/// The memo of the operator or of an object, or the error of its copying.
 pub(crate) struct PyMemo(PyResult<Py<PyAny>>);
 
 impl PyMemo {
@@ -17,7 +17,7 @@ impl PyMemo {
     }
 }
 
-/// Makes memos of objects by copying that of the operator.
+/// Factory of memos of objects, which are copies of the operator's memo.
 pub(crate) struct PyMemos {
     pub(crate) operator: Py<PyAny>,
     /// `copy.copy`.

@@ -1,4 +1,4 @@
-//! Patches of Python.
+//! Conversion of patches from Python.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::convert::{from_python as value_from_python, map_from_python, to_pytho
 use crate::front::Front;
 use crate::queue::Entry;
 
-/// Converts a patch: its content, and its functions, which the loop calls when they are needed.
+/// Converts a patch: its content, and its functions, which the event loop calls.
 pub(crate) fn from_python(
     front: &Arc<Front>,
     merge: &Bound<'_, PyAny>,

@@ -1,4 +1,4 @@
-//! `kopf freeze` and `kopf resume`.
+//! The commands `kopf freeze` and `kopf resume`.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::declaring::{get, need};
 use crate::engine::{describe, scope};
 
-/// Pauses the operators of a lower priority. Returns what is to be logged, with the levels.
+/// Pauses the operators of a lower priority. Returns messages with their log levels.
 #[pyfunction]
 pub(crate) fn freeze(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Vec<(i32, String)>> {
     let (settings, scope, identity) = read(options)?;
@@ -33,7 +33,7 @@ pub(crate) fn freeze(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Ve
         remarks.push((
             30,
             format!(
-                "These operators go on, since their priority is higher than {priority}: {}. Freeze \
+                "These operators are not paused because their priority is higher than {priority}: {}. Freeze \
                  them by a higher --priority, or by --dev.",
                 listed(&outcome.others)
             ),
@@ -42,7 +42,7 @@ pub(crate) fn freeze(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Ve
     Ok(remarks)
 }
 
-/// Removes the record of [`freeze`]. Returns what is to be logged, with the levels.
+/// Removes the record of [`freeze`]. Returns messages with their log levels.
 #[pyfunction]
 pub(crate) fn resume(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Vec<(i32, String)>> {
     let (settings, scope, identity) = read(options)?;
@@ -55,7 +55,10 @@ pub(crate) fn resume(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Ve
         let places = outcome.changed.join(", ");
         remarks.push((
             20,
-            format!("Operators are resumed in the peering {places} by {identity}, unless somebody else pauses them."),
+            format!(
+                "Operators are resumed in the peering {places} by {identity}, unless other peers \
+                 pause them."
+            ),
         ));
     }
     if !outcome.unchanged.is_empty() {

@@ -1,4 +1,4 @@
-//! References to objects in k8s-events.
+//! References to objects in Kubernetes events.
 
 use kopf_core::reference::ObjectReference;
 use pyo3::prelude::*;

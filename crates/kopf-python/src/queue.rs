@@ -1,10 +1,10 @@
 //! The queue from the engine to the event loop of Python.
 //!
-//! Any thread pushes entries; only [`drain`](crate::drain) takes them out, in the loop's thread. The
-//! loop is woken by one byte in a socket that it watches, so that many entries share one wake-up and the
-//! engine never waits for the interpreter. Entries of the engine's thread wake the loop when that thread
-//! has nothing else to do, or when [`BATCH`] of them wait; entries that are pushed during a drain are
-//! taken by that drain.
+//! Any thread pushes entries; only [`drain`](crate::drain) takes them, in the thread of the event
+//! loop. The loop is woken by one byte in a socket that it watches, so that many entries share one
+//! wake-up and the engine never waits for the interpreter. Entries of the engine's thread wake the
+//! loop when that thread becomes idle, or when [`BATCH`] entries wait. Entries that are pushed
+//! during a drain are taken by that drain.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -21,29 +21,29 @@ use crate::hosting::Task;
 use crate::job::Job;
 use crate::logging::Record;
 
-/// Log records that can wait for the loop. More are dropped, and their number is logged.
+/// Maximum number of waiting log records. More are dropped, and their number is logged.
 const MAX_RECORDS: usize = 10_000;
 
-/// Entries of the engine's thread that wake the loop although that thread has more to do.
+/// Number of waiting entries at which the engine's thread wakes the loop before becoming idle.
 const BATCH: usize = 16;
 
-/// Work for the loop's thread.
+/// An entry for the thread of the event loop.
 pub(crate) enum Entry {
     /// A log record.
     Log(Record),
-    /// A function of a user to be started.
+    /// A function of a user to start.
     Start(Arc<Job>),
-    /// A function of a user to be cancelled.
+    /// A function of a user to cancel.
     Cancel(Arc<Job>),
-    /// A task of the engine to be polled.
+    /// A task of the engine to poll.
     Poll(Arc<Task>),
     /// Anything else.
     Run(Box<dyn FnOnce(Python<'_>) + Send>),
-    /// The health endpoint asks for a sign of life.
+    /// A check of the event loop by the health endpoint.
     Pulse(oneshot::Sender<()>),
 }
 
-/// The queue. It is closed when its loop ends; later entries are dropped.
+/// The queue. It is closed at the end of its loop; later entries are dropped.
 pub(crate) struct Queue {
     state: Mutex<State>,
     reader: UnixStream,
@@ -68,9 +68,9 @@ enum Phase {
     Armed,
     /// The engine's thread wakes the loop before it waits.
     Deferred,
-    /// The loop is about to drain the queue.
+    /// The loop will drain the queue.
     Signalled,
-    /// The loop drains the queue, and checks for further entries at the end.
+    /// The loop is draining the queue and checks for further entries at the end.
     Draining,
     /// The loop has ended.
     Closed,
@@ -91,16 +91,16 @@ impl Queue {
         })
     }
 
-    /// The file descriptor that becomes readable when entries wait.
+    /// Returns the file descriptor that becomes readable when entries wait.
     pub(crate) fn fd(&self) -> RawFd {
         self.reader.as_raw_fd()
     }
 
-    /// Appends an entry. Returns `false` if the loop has ended; the entry is dropped then.
+    /// Appends an entry. Returns `false` and drops the entry if the loop has ended.
     pub(crate) fn push(&self, entry: Entry) -> bool {
         let mut state = self.lock();
         if state.phase == Phase::Closed {
-            // Dropped outside of the lock: dropping a job can wake tasks, which push entries.
+            // Dropped without the lock, because dropping a job can wake tasks, which push entries.
             drop(state);
             drop(entry);
             return false;
@@ -128,7 +128,8 @@ impl Queue {
         true
     }
 
-    /// Makes the current thread the engine's: it must call [`flush`](Self::flush) before it waits or ends.
+    /// Marks the current thread as the engine's. It must call [`flush`](Self::flush) before it
+    /// waits or ends.
     pub(crate) fn set_engine(&self) {
         let _ = self.engine.set(std::thread::current().id());
     }
@@ -139,7 +140,7 @@ impl Queue {
             .is_some_and(|engine| *engine == std::thread::current().id())
     }
 
-    /// Wakes the loop if entries wait for it.
+    /// Wakes the loop if entries wait.
     pub(crate) fn flush(&self) {
         let mut state = self.lock();
         if state.phase == Phase::Deferred {
@@ -149,9 +150,9 @@ impl Queue {
         }
     }
 
-    /// Clears the signal. Entries that are pushed from now on do not signal until the drain ends.
+    /// Clears the signal. Later entries do not signal until the drain ends.
     pub(crate) fn begin_drain(&self) {
-        // One byte per signal, and one signal per drain: a single call reads all of it.
+        // There is one byte per signal and one signal per drain, so one call reads everything.
         let mut buffer = [0; 16];
         let _ = (&self.reader).read(&mut buffer);
         let mut state = self.lock();
@@ -170,7 +171,7 @@ impl Queue {
         Some(entry)
     }
 
-    /// Signals if entries are left over; otherwise the next entry signals.
+    /// Signals if entries are left; otherwise the next entry signals.
     pub(crate) fn end_drain(&self) {
         let mut state = self.lock();
         if state.phase != Phase::Draining {
@@ -185,7 +186,7 @@ impl Queue {
         self.signal();
     }
 
-    /// Drops all entries, and all that come later.
+    /// Drops all entries, including later ones.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.phase = Phase::Closed;
@@ -194,19 +195,19 @@ impl Queue {
         drop(entries);
     }
 
-    /// The number of wake-ups of the loop so far.
+    /// Returns the number of wake-ups of the loop.
     pub(crate) fn wakeups(&self) -> u64 {
         self.wakeups.load(Ordering::Relaxed)
     }
 
-    /// The number of log records that were dropped since the last call.
+    /// Returns the number of log records dropped since the last call.
     pub(crate) fn take_dropped(&self) -> u64 {
         self.dropped.swap(0, Ordering::Relaxed)
     }
 
     fn signal(&self) {
         self.wakeups.fetch_add(1, Ordering::Relaxed);
-        // A full socket is a signal as well.
+        // A full socket also wakes the loop.
         let _ = (&self.writer).write(&[1]);
     }
 

@@ -8,15 +8,15 @@ use serde_json::Value;
 use crate::convert::to_python;
 use crate::front::Front;
 
-/// The reason why a future of asyncio fails.
+/// The failure of an asyncio future.
 pub(crate) enum Failure {
     /// Sub-handlers are unfinished; seconds until the next attempt.
     Unfinished(Option<f64>),
-    /// Anything else: the name of the kind of exception, and the message.
+    /// Another failure: the kind of the exception, and the message.
     Other(&'static str, String),
 }
 
-/// Resolves a future of asyncio. Called in the loop's thread.
+/// Resolves an asyncio future. Must be called in the thread of the event loop.
 pub(crate) fn resolve(front: &Arc<Front>, future: &Py<PyAny>, result: Result<Value, Failure>) {
     Python::attach(|py| {
         let bridge = &front.bridge;

@@ -1,4 +1,4 @@
-//! The sandbox, in threads of its own.
+//! The sandbox in its own threads.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ pub(crate) struct Sandbox {
     data: Option<PathBuf>,
     seed: Option<u64>,
     simulation: Option<Simulation>,
-    /// Rules of faults, in YAML.
+    /// Fault rules in YAML.
     faults: Option<String>,
     manifests: Manifests,
-    /// Objects that are stored as they are.
+    /// Objects to store unchanged.
     dumps: Manifests,
     running: Mutex<Option<Running>>,
 }
@@ -65,7 +65,7 @@ impl Sandbox {
         })
     }
 
-    /// Starts the server and loads the dumps and the manifests. Returns a warning about dropped owners.
+    /// Starts the server and loads the dumps and manifests. Returns a warning about dropped owners.
     fn start(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let running = py.detach(|| self.run());
         let (running, warning) = running.map_err(failed)?;
@@ -78,7 +78,7 @@ impl Sandbox {
         self.with(|running| running.listening.url().to_owned())
     }
 
-    /// The content of a kubeconfig.
+    /// Returns the content of a kubeconfig.
     #[getter]
     fn kubeconfig(&self) -> PyResult<String> {
         self.with(|running| running.listening.kubeconfig())
@@ -122,14 +122,14 @@ fn simulation(options: &Bound<'_, PyDict>) -> PyResult<Option<Simulation>> {
     Ok(Some(simulation))
 }
 
-/// Parses manifests; errors refer to them by their numbers.
+/// Parses manifests. Errors contain the numbers of the manifests.
 fn parse(title: &str, texts: Vec<String>) -> PyResult<Manifests> {
     let texts = texts.into_iter().enumerate();
     let texts = texts.map(|(number, text)| (format!("{title} {}", number + 1), text));
     Manifests::parse(texts).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Returns all objects of a data folder.
+/// Returns all objects of a data directory.
 #[pyfunction]
 pub(crate) fn export_data(py: Python<'_>, folder: PathBuf) -> PyResult<Py<PyAny>> {
     if !folder.join("format").is_file() {
@@ -143,8 +143,8 @@ pub(crate) fn export_data(py: Python<'_>, folder: PathBuf) -> PyResult<Py<PyAny>
     Ok(to_python(py, &exported.map_err(failed)?)?.unbind())
 }
 
-/// Stores the objects of dumps in a data folder as they are. Returns their number, and a warning about
-/// dropped owners.
+/// Stores the objects of dumps unchanged in a data directory. Returns their number and a warning
+/// about dropped owners.
 #[pyfunction]
 pub(crate) fn import_data(
     py: Python<'_>,
@@ -161,7 +161,7 @@ pub(crate) fn import_data(
     stored.map_err(failed)
 }
 
-/// Runs a function with a sandbox on a data folder, without a server.
+/// Runs a function with a sandbox on a data directory, without a server.
 fn with_data<T>(
     folder: &Path,
     function: impl AsyncFnOnce(&kopf_sandbox::Sandbox) -> Result<T, AnyError>,
@@ -208,7 +208,7 @@ impl Sandbox {
             let mut loaded = self.dumps.restore(&sandbox).await?;
             loaded.extend(self.manifests.load(&sandbox).await?);
             if let Some(rules) = &self.faults {
-                // After the manifests: faults are for the users of the sandbox.
+                // Faults must not affect the loading of manifests.
                 sandbox.faults().load(rules)?;
             }
             let listening = sandbox.listen(self.listen.clone()).await?;

@@ -1,4 +1,4 @@
-//! Settings of Python as settings of the engine.
+//! Conversion of settings from Python to settings of the engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::declaring::{duration, extract};
 use crate::front::Front;
 use crate::{declaring, storages, webhooks};
 
-/// Delays that are taken from an iterable, which may be endless.
+/// Maximum number of delays taken from an iterable, which may be infinite.
 const MAX_DELAYS: usize = 1000;
 
 /// Overwrites the settings with those of a `kopf.OperatorSettings`.
@@ -145,7 +145,8 @@ fn networking(
     Ok(())
 }
 
-/// The label, field and shard selectors of streams: mappings of resource selectors to texts.
+/// Converts the label, field and shard selectors of streams: mappings of resource selectors to
+/// strings.
 fn selectors(front: &Arc<Front>, watching: &Group<'_>) -> PyResult<Vec<StreamSelector>> {
     let bridge = front.bridge.bind(watching.object.py());
     let mut all = Vec::new();
@@ -186,8 +187,8 @@ fn persistence(
     Ok(())
 }
 
-/// Converts the form of the values of Secrets. A key alone enables digests as well. Errors do not
-/// contain the key.
+/// Converts the representation of the values of Secrets. A key alone also enables digests. Errors
+/// do not contain the key.
 fn secret_values(persistence: &Group<'_>) -> PyResult<SecretValues> {
     let key: Option<Bound<'_, PyAny>> = persistence.get("digest_key")?;
     let is_digested: bool = persistence.need("digest_secrets")?;
@@ -209,7 +210,7 @@ fn secret_values(persistence: &Group<'_>) -> PyResult<SecretValues> {
     Ok(SecretValues::KeyedDigests(DigestKey::new(key)))
 }
 
-/// One group of the settings. Errors name the setting.
+/// One group of the settings. Errors contain the name of the setting.
 struct Group<'py> {
     name: &'static str,
     object: Bound<'py, PyAny>,
@@ -228,7 +229,7 @@ impl<'py> Group<'py> {
             .and_then(|value| value.repr())
             .map(|repr| repr.to_string());
         PyValueError::new_err(format!(
-            "settings.{}.{name} is wrong: {} ({error})",
+            "invalid value of settings.{}.{name}: {} ({error})",
             self.name,
             value.unwrap_or_default()
         ))
@@ -245,7 +246,7 @@ impl<'py> Group<'py> {
     }
 
     fn need<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
-        let absent = || self.wrong(name, PyValueError::new_err("it must be set"));
+        let absent = || self.wrong(name, PyValueError::new_err("a value is required"));
         self.get(name)?.ok_or_else(absent)
     }
 
@@ -256,7 +257,7 @@ impl<'py> Group<'py> {
     }
 
     fn need_seconds(&self, name: &str) -> PyResult<Duration> {
-        let absent = || self.wrong(name, PyValueError::new_err("it must be set"));
+        let absent = || self.wrong(name, PyValueError::new_err("a value is required"));
         self.seconds(name)?.ok_or_else(absent)
     }
 
@@ -275,7 +276,7 @@ impl<'py> Group<'py> {
     }
 }
 
-/// Reads a number or an iterable of numbers as delays between attempts.
+/// Converts a number or an iterable of numbers to delays between attempts.
 pub(crate) fn backoffs(value: &Bound<'_, PyAny>) -> PyResult<Backoffs> {
     let delays = delays(value)?;
     Ok(if delays.len() < MAX_DELAYS {
@@ -285,7 +286,7 @@ pub(crate) fn backoffs(value: &Bound<'_, PyAny>) -> PyResult<Backoffs> {
     })
 }
 
-/// Reads a number or an iterable of numbers. The last ones of an endless iterable are left out.
+/// Converts a number or an iterable of numbers. At most [`MAX_DELAYS`] items are used.
 fn delays(value: &Bound<'_, PyAny>) -> PyResult<Vec<Duration>> {
     let Ok(items) = value.try_iter() else {
         return Ok(vec![duration(value)?]);

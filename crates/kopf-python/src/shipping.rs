@@ -1,7 +1,7 @@
 //! `kopf rbac`, `kopf manifests`, `kopf peering` and `kopf new`.
 //!
-//! `kopf._front.shipping` describes the handlers and the options; nothing is started and nothing is
-//! called, except for callable selectors.
+//! `kopf._front.shipping` describes the handlers and the options. Nothing is started, and no
+//! functions are called except for callable selectors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::declaring::{get, kind, need, selector_with};
 use crate::engine::objects;
 use crate::front;
 
-/// A text for stdout, and remarks for stderr.
+/// Output for stdout, and remarks for stderr.
 type Printed = (String, Vec<String>);
 
 /// Returns the service account, the roles and the bindings of an operator.
@@ -37,7 +37,7 @@ pub(crate) fn rbac(
     Ok((text, remarks(&requirements)))
 }
 
-/// Returns everything that an operator needs in a cluster; or writes a Helm chart and returns its files.
+/// Returns all manifests of an operator, or writes a Helm chart and returns its files.
 #[pyfunction]
 pub(crate) fn manifests(
     handlers: Vec<Bound<'_, PyDict>>,
@@ -129,7 +129,7 @@ fn plan(options: &Bound<'_, PyDict>) -> PyResult<Plan> {
     })
 }
 
-/// The handlers, as far as permissions depend on them.
+/// Converts the properties of handlers that determine permissions.
 fn registry(handlers: &[Bound<'_, PyDict>]) -> PyResult<Registry<()>> {
     let mut registry = Registry::default();
     for spec in handlers {
@@ -145,7 +145,7 @@ fn registry(handlers: &[Bound<'_, PyDict>]) -> PyResult<Registry<()>> {
     Ok(registry)
 }
 
-/// A callable selector; one that raises an exception selects nothing.
+/// Converts a callable selector. If it raises an exception, it selects nothing.
 fn predicate(function: Py<PyAny>) -> Predicate {
     Arc::new(move |resource: &Resource| {
         let selected = Python::attach(|py| {
@@ -170,7 +170,7 @@ fn wrong(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Returns the CRDs of peering objects and the default objects, in YAML.
+/// Returns the CRDs of peering objects and the default objects in YAML.
 #[pyfunction]
 pub(crate) fn peering(legacy: bool) -> &'static str {
     kopf_shipping::peering(if legacy {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::front::Front;
 use crate::resolving::resolve;
 
-/// The stop flag, as `kopf._front.stoppers` wraps it.
+/// The stop flag, wrapped by `kopf._front.stoppers`.
 #[pyclass(frozen, module = "kopf._kopf")]
 pub(crate) struct StopFlag {
     stopped: Stopped,
@@ -28,19 +28,19 @@ impl StopFlag {
         self.stopped.is_set()
     }
 
-    /// The bits of the reasons.
+    /// Returns the bits of the reasons.
     fn reason(&self) -> u8 {
         self.stopped.reason().bits()
     }
 
-    /// Waits in a thread, without the interpreter.
+    /// Waits in a thread, detached from the interpreter.
     #[pyo3(signature = (timeout=None))]
     fn wait_blocking(&self, py: Python<'_>, timeout: Option<f64>) -> bool {
         let limit = timeout.map(limit);
         py.detach(|| self.stopped.wait_blocking(limit))
     }
 
-    /// Waits in the loop: resolves the future with the flag.
+    /// Waits in the event loop. Resolves the future with the value of the flag.
     #[pyo3(signature = (future, timeout=None))]
     fn wait_into(&self, future: Py<PyAny>, timeout: Option<f64>) {
         let (stopped, front) = (self.stopped.clone(), Arc::clone(&self.front));

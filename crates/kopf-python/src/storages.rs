@@ -1,4 +1,4 @@
-//! Storages of progress and of diff-bases: the provided ones are the engine's own; others are called.
+//! Storages of progress and diff-bases: the provided ones are native, others are called in Python.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use crate::convert::{from_python, map_from_python, map_to_python, to_python};
 use crate::declaring::{get, need};
 use crate::front::Front;
 
-/// A progress storage. `kopf._front.lowering` describes the provided ones; others are hosted.
+/// Converts a progress storage. `kopf._front.lowering` describes the provided ones; others are
+/// hosted.
 pub(crate) fn progress(
     front: &Arc<Front>,
     storage: &Bound<'_, PyAny>,
@@ -63,7 +64,7 @@ fn annotations_progress(spec: &Bound<'_, PyDict>) -> PyResult<AnnotationsProgres
         .verbose(need(spec, "verbose")?)
         .touch_key(need::<String>(spec, "touch_key")?)
         .v1(need(spec, "v1")?)
-        // Ids are names of functions, such as `_private` or `<lambda>`. The original accepts them.
+        // Ids are names of functions, such as `_private` or `<lambda>`, which the original accepts.
         .repairs(true))
 }
 
@@ -73,7 +74,7 @@ fn status_progress(spec: &Bound<'_, PyDict>) -> PyResult<StatusProgressStorage> 
         .touch_field(path(spec, "touch_field")?))
 }
 
-/// A diff-base storage, likewise.
+/// Converts a diff-base storage in the same way.
 pub(crate) fn diffbase(
     front: &Arc<Front>,
     storage: &Bound<'_, PyAny>,
@@ -114,7 +115,7 @@ fn path(spec: &Bound<'_, PyDict>, key: &str) -> PyResult<FieldPath> {
     Ok(FieldPath::from_iter(need::<Vec<String>>(spec, key)?))
 }
 
-/// A storage of the user. Called in tasks that the loop polls.
+/// A storage of a user. Called in tasks that the event loop polls.
 struct PyStorage {
     front: Arc<Front>,
     storage: Py<PyAny>,
@@ -143,7 +144,7 @@ impl PyStorage {
         })
     }
 
-    /// Has a method change a patch.
+    /// Calls a method that changes a patch.
     fn change(
         &self,
         method: &'static str,
@@ -237,7 +238,7 @@ impl DiffBaseStorage for PyStorage {
     }
 
     fn strip(&self, _body: &Body, _essence: &mut Value) {
-        // Done by `build`.
+        // `build` strips the essence.
     }
 
     fn fetch(&self, body: &Body) -> Result<Option<Value>, StorageError> {

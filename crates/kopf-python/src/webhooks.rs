@@ -1,4 +1,4 @@
-//! Webhook servers: the provided ones are native; those of users are iterated by the loop.
+//! Webhook servers: the provided ones are native, those of users are iterated by the event loop.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use crate::front::{Front, lock};
 use crate::queue::Entry;
 use crate::resolving::{Failure, resolve};
 
-/// The server that the settings name.
+/// Returns the server in the settings.
 pub(crate) fn server(
     front: &Arc<Front>,
     server: &Bound<'_, PyAny>,
@@ -43,7 +43,7 @@ pub(crate) fn server(
     })
 }
 
-/// A native server.
+/// Creates a native server.
 pub(crate) fn native(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Server> {
     let mut server = match kind {
         "k3d" => Server::k3d(),
@@ -104,7 +104,7 @@ fn auto_tunnel(options: &Bound<'_, PyDict>) -> PyResult<AutoTunnel> {
     Ok(tunnel)
 }
 
-/// A server of the user: an async generator of client configs.
+/// A server of a user: an async generator of client configs.
 struct PyServer {
     front: Arc<Front>,
     server: Arc<Py<PyAny>>,
@@ -133,7 +133,7 @@ impl WebhookServer for PyServer {
                 let bridge = front.bridge.bind(py);
                 match bridge.call_method1("serve", (&*server, serving)) {
                     Ok(running) => *lock(&started) = Some(running.unbind()),
-                    // The serving part is dropped, which is an end as well.
+                    // Dropping the serving part also ends the server.
                     Err(error) => error.write_unraisable(py, None),
                 }
             })));
@@ -165,7 +165,7 @@ impl fmt::Debug for PyServer {
     }
 }
 
-/// The operator as seen by a server of the user.
+/// The interface of the operator for a server of a user.
 #[pyclass(frozen, name = "Serving", module = "kopf._kopf")]
 pub(crate) struct PyServing {
     front: Arc<Front>,
@@ -175,7 +175,7 @@ pub(crate) struct PyServing {
 
 #[pymethods]
 impl PyServing {
-    /// Reviews a request. Resolves the future.
+    /// Reviews a request and resolves the future.
     fn review(
         &self,
         review: &Bound<'_, PyAny>,
@@ -227,12 +227,12 @@ impl PyServing {
     /// Announces a client config.
     fn announce(&self, config: &Bound<'_, PyAny>) -> PyResult<()> {
         let config: ClientConfig = serde_json::from_value(from_python(config)?)
-            .map_err(|error| PyValueError::new_err(format!("wrong client config: {error}")))?;
+            .map_err(|error| PyValueError::new_err(format!("invalid client config: {error}")))?;
         self.operator.announce(config);
         Ok(())
     }
 
-    /// The server has ended, with an error unless it was cancelled.
+    /// Ends the server, with an error unless it was cancelled.
     fn finish(&self, error: Option<String>) {
         if let Some(done) = lock(&self.done).take() {
             let _ = done.send(error);
@@ -240,7 +240,7 @@ impl PyServing {
     }
 }
 
-/// A native server inside of a server of the user.
+/// A native server inside a server of a user.
 #[pyclass(frozen, name = "NativeWebhookServer", module = "kopf._kopf")]
 pub(crate) struct NativeServer {
     server: Mutex<Option<Server>>,
@@ -259,7 +259,7 @@ impl NativeServer {
         })
     }
 
-    /// Starts to serve. Returns a future of the client config.
+    /// Starts the server. Returns a future of the client config.
     fn start(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let front = Front::current(py)?;
         let new_future = || front.bridge.call_method0(py, "new_future");
@@ -292,7 +292,7 @@ impl NativeServer {
         Ok(result)
     }
 
-    /// Stops to serve. Returns a future.
+    /// Stops the server. Returns a future.
     fn stop(&self) -> PyResult<Py<PyAny>> {
         if let Some(stop) = lock(&self.stop).take() {
             let _ = stop.send(());
@@ -302,7 +302,7 @@ impl NativeServer {
     }
 }
 
-/// Passes requests of a native server to a function of Python.
+/// Forwards requests of a native server to a Python function.
 struct Forwarding {
     front: Arc<Front>,
     function: Arc<Py<PyAny>>,
@@ -327,7 +327,7 @@ impl Serving for Forwarding {
     }
 
     fn announce(&self, config: ClientConfig) {
-        // Only the first one: the certificates of this server are watched by its owner.
+        // Only the first config is used: the owner watches the certificates of this server.
         if let Some(future) = lock(&self.announced).take() {
             let front = Arc::clone(&self.front);
             let config = serde_json::to_value(config).unwrap_or_default();
@@ -367,20 +367,20 @@ fn ask(
     Ok(())
 }
 
-/// The place for the answer of a function of Python to a review.
+/// The response of a Python function to a review.
 #[pyclass(frozen, module = "kopf._kopf")]
 pub(crate) struct Answer(Mutex<Option<oneshot::Sender<Result<Value, Refusal>>>>);
 
 #[pymethods]
 impl Answer {
-    /// Answers with a response.
+    /// Sends a response.
     fn respond(&self, response: &Bound<'_, PyAny>) -> PyResult<()> {
         let response = from_python(response)?;
         self.send(Ok(response));
         Ok(())
     }
 
-    /// Refuses the request: with the kind of the refusal, and a message.
+    /// Rejects the request with the kind of the refusal and a message.
     fn refuse(&self, kind: &str, message: String) {
         self.send(Err(match kind {
             "ambiguous" => Refusal::Ambiguous(message),
@@ -399,7 +399,7 @@ impl Answer {
     }
 }
 
-/// A certificate for these names with its authority, and its private key, in PEM.
+/// Returns a certificate for these names with its authority, and its private key, in PEM.
 #[pyfunction]
 #[pyo3(signature = (hostnames, password=None))]
 pub(crate) fn build_certificate(
@@ -408,7 +408,7 @@ pub(crate) fn build_certificate(
     password: Option<String>,
 ) -> PyResult<(Py<PyBytes>, Py<PyBytes>)> {
     if password.is_some() {
-        let text = "generated private keys are not encrypted: leave the password out";
+        let text = "generated private keys are not encrypted: do not set a password";
         return Err(PyValueError::new_err(text));
     }
     let built = kopf_webhooks::build_certificate(&hostnames);

@@ -1,4 +1,4 @@
-"""The webhook server by aiohttp, for own TLS contexts and for subclasses with own internals."""
+"""The aiohttp variant of the webhook server, for custom TLS contexts and overridden methods."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def serve(server: WebhookServer, fn: WebhookFn) -> AsyncIterator[WebhookCl
     await runner.setup()
     try:
         port = server.port or server._allocate_free_port()
-        # The port can be used again at once when the server restarts.
+        # The port can be reused immediately when the server restarts.
         site = aiohttp.web.TCPSite(
             runner, server.addr or None, port, ssl_context=context, reuse_port=True
         )
@@ -56,7 +56,7 @@ async def serve(server: WebhookServer, fn: WebhookFn) -> AsyncIterator[WebhookCl
 async def respond(fn: WebhookFn, request: aiohttp.web.Request) -> aiohttp.web.Response:
     """Reviews one request.
 
-    Requests that cannot be parsed are responded with 400, unknown resources with 404, ambiguous ones
+    Requests that cannot be parsed get the response 400, unknown resources with 404, ambiguous ones
     with 409, all other errors with 500.
     """
     transport = request.transport
@@ -107,7 +107,7 @@ def _load_generated(server: WebhookServer, context: ssl.SSLContext) -> bytes:
     host = server.host or server.DEFAULT_HOST or listening
     names = list(dict.fromkeys([host, listening, *server.extra_sans]))
     certificate, key = server.build_certificate(names, server.password)
-    # The ssl module reads certificates from files only.
+    # The ssl module reads certificates only from files.
     with tempfile.NamedTemporaryFile() as cert_file, tempfile.NamedTemporaryFile() as key_file:
         cert_file.write(certificate)
         cert_file.flush()

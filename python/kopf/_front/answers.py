@@ -1,4 +1,4 @@
-"""Answers of users' functions to questions of the engine: filters, delays, lifecycles, storages."""
+"""Synchronous calls of users' functions: filters, delays, lifecycles, storages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Answers:
     def check(
         self, fn: Callable[..., Any], handler: Handler, native: NativeCall, value: Any = _UNSET,
     ) -> bool:
-        """Asks a filter."""
+        """Calls a filter."""
         answer = self._ask(fn, handler, native, value)
         if inspect.iscoroutine(answer):
             answer.close()
@@ -39,7 +39,7 @@ class Answers:
         return bool(answer)
 
     def delay(self, fn: Callable[..., Any], handler: Handler, native: NativeCall) -> Any:
-        """Asks for an initial delay."""
+        """Calls a function for an initial delay."""
         return self._ask(fn, handler, native, _UNSET) or 0
 
     def _ask(
@@ -52,7 +52,7 @@ class Answers:
     def pick(
         self, fn: Callable[..., Any], native: NativeCall, candidates: list[tuple[str, int]],
     ) -> list[int]:
-        """Asks a lifecycle. Returns the positions of the chosen handlers."""
+        """Calls a lifecycle. Returns the positions of the selected handlers."""
         cause = invocation.make_filter_cause(cast("Bridge", self), native, None)
         offered = [self.handlers[name] for name, _ in candidates]
         state = {name: types.SimpleNamespace(retries=retries) for name, retries in candidates}
@@ -60,7 +60,7 @@ class Answers:
         positions = {id(handler): number for number, handler in enumerate(offered)}
         return [positions[id(handler)] for handler in chosen if id(handler) in positions]
 
-    # Storages of users. The patch is a plain dict of the engine: changes are written back to it.
+    # Storages of users. The patch is a dict of the engine, to which changes are copied back.
 
     def storage_fetch(self, storage: ProgressStorage, key: str, body: Any) -> Any:
         """Reads a progress record."""
@@ -85,13 +85,13 @@ class Answers:
     def storage_touch(
         self, storage: ProgressStorage, body: Any, merge: dict[str, Any], value: str | None,
     ) -> None:
-        """Touches an object, or takes the touch back."""
+        """Touches an object, or removes the touch."""
         patch = Patch(merge)
         storage.touch(body=Body(body), patch=patch, value=value)
         _replace(merge, patch)
 
     def storage_clear(self, storage: ProgressStorage, essence: Any) -> Any:
-        """Removes what the storage keeps from an essence."""
+        """Removes the data of the storage from an essence."""
         return storage.clear(essence=essence)
 
     def storage_build(
@@ -101,7 +101,7 @@ class Answers:
         return storage.build(body=Body(body), extra_fields=[tuple(field) for field in extra_fields])
 
     def storage_fetch_essence(self, storage: DiffBaseStorage, body: Any) -> Any:
-        """Reads the essence that was handled last."""
+        """Reads the last handled essence."""
         return storage.fetch(body=Body(body))
 
     def storage_store_essence(

@@ -180,8 +180,8 @@ class Status(MappingView[str, Any]):
 class Body(ReplaceableMappingView[str, Any]):
     """A read-only view of an object, with the views of its parts.
 
-    The source is a dictionary, or a function that returns the newest one at each access: that is
-    how the arguments of daemons and timers follow their objects. Nested values are the real
+    The source is a dictionary, or a function that returns the newest version at each access, for
+    daemons and timers. Nested values are the original
     dictionaries and lists of the source.
     """
 
@@ -193,7 +193,7 @@ class Body(ReplaceableMappingView[str, Any]):
     def __init__(self, __src: RawBody | BodyEssence | Source) -> None:
         self._src = cast(Source, __src)
         self._path = ()
-        # Caught exceptions of absent slots would take longer than the rest of a call.
+        # Exceptions of unset slots would take longer than the rest of a call.
         self._meta = self._spec = self._status = None
 
     @property

@@ -1,7 +1,7 @@
-"""The Python end of the bridge to the engine: starts functions, emits records, answers questions.
+"""The Python side of the bridge to the engine: starts functions, emits records, calls callbacks.
 
-All methods are called by the drain, in the thread of the operator's event loop, except for the ends of
-functions in threads.
+All methods are called by the drain in the thread of the operator's event loop, except for those
+that finish functions in threads.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["Bridge"]
 #: Threads for sync daemons, which would otherwise starve other functions.
 DAEMON_THREADS = 512
 
-#: Functions whose annotations are remembered. Sub-handlers are often new functions in each call.
+#: Maximum number of functions with cached annotations. Sub-handlers are often new functions.
 MAX_PLANS = 1000
 
 #: Handlers whose results are ignored.
@@ -65,7 +65,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
     ) -> None:
         self.loop = loop
         self.pid = os.getpid()
-        #: This process is a forked child of the one with the engine.
+        #: True in a forked child of the process with the engine.
         self.is_forked = False
         self.settings = settings
         self.registry = registry
@@ -151,7 +151,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
             plan = self._plans[fn] = typed.plan(fn)
-        except TypeError:  # it is not hashable
+        except TypeError:  # not hashable
             plan = typed.plan(fn)
         return fn(**(kwargs if plan is None else typed.apply(plan, kwargs)))
 
@@ -170,7 +170,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         else:
             self._finish(call, result)
 
-    # Ends of functions.
+    # Results of functions.
 
     def _finish(self, call: CurrentCall, result: Any) -> None:
         if self.is_forked:
@@ -230,7 +230,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
             )
 
     def send_patch(self, call: CurrentCall) -> None:
-        """Hands over the patch as it is now."""
+        """Sends the current patch to the engine."""
         if isinstance(call.handler, ActivityHandler):
             return
         cycle = cast(invocation.Cycle, call.native.cycle)
@@ -239,13 +239,14 @@ class Bridge(answers.Answers, serving.ServingMixin):
             try:
                 call.native.set_patch(dict(patch), list(patch.fns))
             except (TypeError, ValueError) as exc:
-                # The patch is shared: other handlers must not fail because of these values.
+                # The patch is shared, and other handlers must not fail because of these values.
                 patches.discard_unsendable(patch)
                 raise PermanentError(f"The patch cannot be sent: {_text(exc)}.") from exc
             cycle.was_patched = True
         if patch.fns:
-            # Functions often refer to views of the body, which refer to the call until they are looked at, and
-            # it refers to the patch with these functions: the garbage collector does not see such cycles.
+            # Functions often refer to views of the body. A view refers to the call until its first
+            # access, and the call refers to the patch with these functions. The garbage collector
+            # cannot detect such cycles.
             call.cause.body.get("kind")  # type: ignore[attr-defined]
             len(getattr(call.cause, "diff", ()))
 
@@ -267,11 +268,11 @@ class Bridge(answers.Answers, serving.ServingMixin):
             exc = second
         try:
             self._report(native, exc)
-        except Exception as third:  # such as a wrong delay or a wrong code; without a result, it would wait forever
+        except Exception as third:  # an invalid delay or code: the engine needs a result
             native.fail("permanent", f"{type(exc).__qualname__} cannot be handled: {_text(third)}")
         if not isinstance(exc, Exception | asyncio.CancelledError):
-            # SystemExit, KeyboardInterrupt: they end the operator.
-            with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
+            # SystemExit and KeyboardInterrupt end the operator.
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 self.loop.call_soon_threadsafe(self.on_fatal, exc)
 
     def _report(self, native: NativeCall, exc: BaseException) -> None:
@@ -332,10 +333,10 @@ class Bridge(answers.Answers, serving.ServingMixin):
             for logger in self.loggers
         ]
 
-    # Small questions.
+    # Other requests of the engine.
 
     def new_cycle(self) -> invocation.Cycle:
-        """Returns what the handlers of a new cycle share."""
+        """Returns the shared state of a new cycle."""
         return invocation.Cycle()
 
     def resource(self, fields: dict[str, Any]) -> Resource:
@@ -353,12 +354,12 @@ class Bridge(answers.Answers, serving.ServingMixin):
         self.indexers[cast(Any, id)].discard(cast(Any, (key,)))
 
     def resolve(self, future: asyncio.Future[Any], value: Any) -> None:
-        """Resolves a future, unless its waiter is gone."""
+        """Resolves a future, unless it is cancelled."""
         if not future.done():
             future.set_result(value)
 
     def reject(self, future: asyncio.Future[Any], kind: str, detail: Any) -> None:
-        """Fails a future, unless its waiter is gone."""
+        """Fails a future, unless it is cancelled."""
         if future.done():
             return
         if kind == "unfinished":
@@ -371,22 +372,22 @@ class Bridge(answers.Answers, serving.ServingMixin):
             future.set_exception(serving.REFUSALS.get(kind, RuntimeError)(detail))
 
     def started(self) -> None:
-        """The startup activity is over."""
+        """Handles the end of the startup activity."""
         self.on_started()
 
     def ended(self, kind: str | None, message: str | None) -> None:
-        """The engine has ended."""
+        """Handles the end of the engine."""
         self.on_ended(kind, message)
 
     def detach(self) -> None:
-        """Forgets the running operator and its engine."""
+        """Drops the references to the running operator and its engine."""
         self.redeclare = self.on_started = lambda: None
         self.on_ended = lambda kind, message: None
         self.on_fatal = lambda exc: None
         vars(self).pop("engine", None)
 
     def close(self) -> None:
-        """Lets the threads of daemons end."""
+        """Shuts down the threads of daemons."""
         if self._daemon_pool is not None:
             self._daemon_pool.shutdown(wait=False)
 
@@ -401,7 +402,7 @@ def _enter(call: CurrentCall) -> None:
 
 
 def _text(value: object) -> str:
-    """Returns the text of an exception or of a value. It never fails, and can be encoded in UTF-8."""
+    """Returns the text of an exception or value. Never fails; the text can be encoded in UTF-8."""
     try:
         text = str(value)
     except Exception as exc:
@@ -419,7 +420,7 @@ _OWN_FILES = {__file__, execution.__file__}
 
 
 def _trimmed(exc: BaseException) -> BaseException:
-    """Removes our own frames from the beginning of the traceback."""
+    """Removes the frames of this package from the beginning of the traceback."""
     traceback: types.TracebackType | None = exc.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename in _OWN_FILES:
         traceback = traceback.tb_next

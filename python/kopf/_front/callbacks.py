@@ -71,7 +71,7 @@ class IndexingFn(Protocol):
 
 
 class ChildFn(Protocol):
-    """A handler of children."""
+    """A child handler."""
 
     def __call__(
         self,
@@ -97,7 +97,7 @@ class ChildFn(Protocol):
 
 
 class ConvertFn(Protocol):
-    """A handler of conversions."""
+    """A conversion handler."""
 
     def __call__(
         self,

@@ -40,7 +40,7 @@ class WebhookType(enum.StrEnum):
 
 
 class Reason(enum.StrEnum):
-    """Reasons of handling an object. The last three have no handlers."""
+    """Reasons for handling an object. The last three have no handlers."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -170,7 +170,7 @@ class ResourceCause(BaseCause):
 
 @dataclasses.dataclass(eq=False, repr=False)
 class IndexingCause(ResourceCause):
-    """An object to be indexed."""
+    """An object to index."""
 
 
 @dataclasses.dataclass(eq=False, repr=False)

@@ -17,15 +17,16 @@ __all__ = ["apply_child", "apply_child_sync"]
 async def apply_child(
     obj: Any, *, owner: Body | None = None, force: bool = False,
 ) -> dict[str, Any]:
-    """Creates or changes a child by server-side apply, only if something is to be changed.
+    """Creates or changes a child by server-side apply, only if there are changes.
 
-    The child gets an owner reference, the namespace and the labels of the owner, and the name of the
-    owner if it has none. The owner is the object that is currently handled, unless specified. Returns
-    the child as the server has it.
+    The child gets an owner reference, the namespace and the labels of the owner, and the name of
+    the owner if it has none. The default owner is the currently handled object. Returns the child
+    as stored by the server.
 
     The child is written if it does not exist, if the manifest has changed since it was applied (its
-    digest is in an annotation), or if others have changed fields of the manifest. The field manager
-    is ``settings.persistence.field_manager``; by default, ``settings.posting.reporting_component``.
+    digest is in an annotation), or if other clients have changed fields of the manifest. The field
+    manager is ``settings.persistence.field_manager``; by default,
+    ``settings.posting.reporting_component``.
 
     Raises :class:`kopf.ApplyError` if other managers own fields of the manifest, unless ``force``;
     or if the child cannot be applied for other reasons.
@@ -37,7 +38,7 @@ async def apply_child(
 def apply_child_sync(
     obj: Any, *, owner: Body | None = None, force: bool = False,
 ) -> dict[str, Any]:
-    """Does the same as :func:`apply_child` in functions that are not async."""
+    """Same as :func:`apply_child`, for functions that are not async."""
     call = current.call()
     loop = call.bridge.loop
     try:

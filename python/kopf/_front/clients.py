@@ -1,4 +1,4 @@
-"""A small client of clusters, so that tests of operators need no other."""
+"""A small client of clusters for tests of operators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ClusterError(Exception):
 class ClusterClient:
     """Methods to create, read, change and delete objects.
 
-    Of a kubeconfig, the first cluster and the first user are used.
+    The first cluster and the first user of the kubeconfig are used.
 
     Resources are plural names, with the group for those outside of the core API: `pods`,
     `deployments.apps`, `kopfexamples.kopf.dev`. A plural name alone works if it is unique.
@@ -63,7 +63,7 @@ class ClusterClient:
         deadline = time.monotonic() + _PATIENCE
         while True:
             status, content = self._exchange(method, path, payload, headers)
-            # Real servers are busy with new resources for a moment.
+            # Real servers are briefly busy after new resources are created.
             if status != 429 or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
@@ -83,7 +83,8 @@ class ClusterClient:
             try:
                 return self._send(method, path, payload, headers)
             except (ConnectionError, http.client.HTTPException):
-                # The server closes idle connections; a new one shows if there is more to it.
+                # The server closes idle connections; other failures will repeat on a new
+                # connection.
                 self._connection = None
                 if not is_reused:
                     raise
@@ -163,7 +164,7 @@ class ClusterClient:
     ) -> Any:
         """Waits until the condition is true for the object, and returns it.
 
-        Without a condition, waits until the object is gone, and returns `None`.
+        Without a condition, waits until the object is deleted, and returns `None`.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -251,7 +252,7 @@ def _credentials(kubeconfig: str) -> tuple[ssl.SSLContext, dict[str, str]]:
         context.verify_mode = ssl.CERT_NONE
     certificate, key = _content(user, "client-certificate"), _content(user, "client-key")
     if certificate and key:
-        # The ssl module reads certificates from files only.
+        # The ssl module reads certificates only from files.
         with tempfile.NamedTemporaryFile() as file:
             file.write(certificate + b"\n" + key)
             file.flush()

@@ -1,4 +1,4 @@
-"""Status conditions: ``status.conditions``, as the Kubernetes API conventions define them."""
+"""Status conditions: ``status.conditions``, as defined by the Kubernetes API conventions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Conditions:
     """The conditions of an object, changed through its patch.
 
     ``lastTransitionTime`` changes only together with the status; ``observedGeneration`` is the
-    generation that the handler has seen. The order of the list and the conditions of other types
-    stay as they are. If nothing changes, nothing is written.
+    generation of the object at the call of the handler. The order of the list and the conditions of
+    other types are not changed. If nothing changes, nothing is written.
 
     .. code-block:: python
 

@@ -25,7 +25,7 @@ class ProcessSettings:
     """The process of the operator."""
 
     ultimate_exiting_timeout: float | None = 10 * 60
-    """The process is killed after this time since the beginning of its exit; ``None``: never."""
+    """The time after the beginning of the exit at which the process is killed; ``None``: never."""
     metrics: bool = dataclasses.field(default=True, repr=False)
     """Collects metrics, which are served at ``--metrics`` or at ``/metrics`` of ``--liveness``."""
 
@@ -39,9 +39,9 @@ class PostingSettings:
     loggers: bool = True
     """Posts log records of objects as k8s-events."""
     level: int = logging.INFO
-    """The minimum level of log records and of ``kopf.info()`` and alike."""
+    """The minimum level of log records, ``kopf.info()``, ``kopf.warn()``, ``kopf.exception()``."""
     default_backoffs: float | Iterable[float] = FIBONACCI[:8]
-    """Delays of retries of ``kopf.event()`` and alike."""
+    """Delays of retries of ``kopf.event()`` and the other functions for events."""
     logging_backoffs: float | Iterable[float] = FIBONACCI[:5]
     """Delays of retries for log records."""
     worker_limit: int | None = None
@@ -65,9 +65,9 @@ class PeeringSettings:
     stealth: bool = False
     """Suppresses log messages about keep-alives."""
     priority: int = 0
-    """The priority of this operator. Those of lower priority pause."""
+    """The priority of this operator. Operators of a lower priority pause."""
     lifetime: int = 60
-    """The time for which this operator counts as alive after each keep-alive."""
+    """The lifetime of each keep-alive."""
     mandatory: bool = False
     """Pauses the operator while there is no peering object."""
     standalone: bool = False
@@ -96,15 +96,15 @@ class LeadingSettings:
     namespace: str | None = None
     """The namespace of the Lease; ``None``: that of the credentials."""
     lease_duration: float = 15.0
-    """Other replicas take over when the Lease was not renewed for this time; whole seconds."""
+    """The time without renewals after which other replicas take over; whole seconds."""
     renew_deadline: float = 10.0
-    """The holder stops handling when it could not renew the Lease for this time."""
+    """The time of failing renewals after which the holder stops handling."""
     retry_period: float = 2.0
-    """The interval of renewals and of attempts to take over."""
+    """The interval of renewals and of attempts to acquire the Lease."""
     shards: int | Literal["auto"] | None = None
     """Divides the objects among all replicas; ``None``: the holder handles all of them."""
     sharded_indices: Sequence[str] = ()
-    """The ids of index handlers that see only the objects of this replica."""
+    """The ids of index handlers that index only the objects of this replica."""
     certificate_secret: str | None = "auto"
     """The Secret with the generated certificate of the webhook servers of all replicas; ``"auto"``:
     ``NAME-webhook-certificate``; ``None``: every replica has its own certificate."""
@@ -115,9 +115,9 @@ class WatchingSettings:
     """Watch streams."""
 
     server_timeout: float | None = None
-    """The duration of a watch request, which the server limits; ``None``: by the server."""
+    """The duration of a watch request, limited by the server; ``None``: the server's default."""
     client_timeout: float | None = None
-    """The duration of a watch request, which the client limits; ``None``: unlimited."""
+    """The duration of a watch request, limited by the client; ``None``: unlimited."""
     connect_timeout: float | None = None
     """The timeout of connecting; ``None``: that of ``networking``."""
     reconnect_backoff: float = 0.1
@@ -228,11 +228,11 @@ class BackgroundSettings:
     """Daemons and timers."""
 
     cancellation_polling: float = 60
-    """The interval of checks whether a stopped daemon has exited."""
+    """The interval of checks for the exit of stopped daemons."""
     instant_exit_timeout: float | None = None
-    """The time for daemons to exit right after they are stopped."""
+    """The time to wait for daemons to exit immediately after they are stopped."""
     instant_exit_zero_time_cycles: int | None = 10
-    """The number of loop cycles for the same, if the time is not set."""
+    """The number of loop cycles to wait, if the time is not set."""
 
 
 @dataclasses.dataclass
@@ -253,7 +253,7 @@ class NetworkingSettings:
 
 @dataclasses.dataclass
 class PersistenceSettings:
-    """The state on objects."""
+    """The state stored in objects."""
 
     finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
     """The finalizer of objects whose deletion is handled."""
@@ -264,14 +264,14 @@ class PersistenceSettings:
         default_factory=diffbase.AnnotationsDiffBaseStorage)
     """The storage of the last handled essence."""
     consistency_timeout: float = 5.0
-    """The longest wait for own changes to arrive on the watch stream; ``0``: no waiting."""
+    """The maximum time to wait for own changes on the watch stream; ``0``: no waiting."""
     touching: bool = False
-    """Wakes delayed handlers by changing the object, as the original does.
+    """Wakes up delayed handlers by changing the object, as the original does.
 
-    By default, they are woken in memory, which saves a request and an event for each.
+    By default, they are woken up in memory, which saves a request and an event for each.
     """
     results_first: bool = False
-    """Writes the status before the annotations if these are two requests."""
+    """Writes the status before the annotations if they are separate requests."""
     field_manager: str | None = None
     """The field manager of applied children; by default, ``posting.reporting_component``."""
     lost_updates: bool = False
@@ -282,13 +282,13 @@ class PersistenceSettings:
     digest_secrets: bool = dataclasses.field(default=False, repr=False)
     """Stores digests of the values of Secrets in the diff-base instead of the values.
 
-    ``old``, ``new`` and ``diff`` show digests then; ``body`` has the values. By default, the values
-    are stored, as by the original.
+    ``old``, ``new`` and ``diff`` then contain digests; ``body`` has the values. By default, the
+    values are stored, as in the original.
     """
     digest_key: str | bytes | None = dataclasses.field(default=None, repr=False)
     """A secret key for these digests, shared by all replicas; implies ``digest_secrets``.
 
-    By default, digests are keyed by the uid of the Secret: values that can be guessed can be verified.
+    By default, digests are keyed by the uid of the Secret, so that guessed values can be verified.
     """
 
 
@@ -307,7 +307,7 @@ class OperatorSettings:
     background: BackgroundSettings = dataclasses.field(default_factory=BackgroundSettings)
     networking: NetworkingSettings = dataclasses.field(default_factory=NetworkingSettings)
     persistence: PersistenceSettings = dataclasses.field(default_factory=PersistenceSettings)
-    # Not an argument: those are the arguments of the original.
+    # Not an argument of the constructor, which has the arguments of the original.
     leading: LeadingSettings = dataclasses.field(default_factory=LeadingSettings, init=False)
 
     @property

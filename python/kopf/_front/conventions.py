@@ -22,7 +22,7 @@ class CollisionEvadingConvention:
     def mark_key(self, key: str, *, body: Body) -> str:
         """Returns the key for the object.
 
-        Deployments copy their annotations to their ReplicaSets, which have own keys therefore.
+        Deployments copy their annotations to ReplicaSets, which therefore have different keys.
         """
         owners = body.get("metadata", {}).get("ownerReferences") or ()
         is_deployed = any(owner.get("kind") == "Deployment" for owner in owners)
@@ -78,7 +78,7 @@ class StorageKeyFormingConvention(CollisionEvadingConvention):
 
     @staticmethod
     def make_safe_key(key: str) -> str:
-        """Replaces the characters of ids that annotations cannot have."""
+        """Replaces the characters of ids that are invalid in annotations."""
         return key.replace("/", ".").replace("<", "_").replace(">", "_")
 
     def make_suffix(self, key: str) -> str:
@@ -89,7 +89,7 @@ class StorageKeyFormingConvention(CollisionEvadingConvention):
 
 
 class StorageKeyMarkingConvention:
-    """Markers of the prefixes that belong to operators, so that others ignore them."""
+    """Markers of the prefixes that belong to operators, so that other operators ignore them."""
 
     def _detect_marked_prefixes(self, keys: Collection[str]) -> Collection[str]:
         found: set[str] = set()

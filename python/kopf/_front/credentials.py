@@ -1,4 +1,4 @@
-"""Credentials of the API, as login handlers return them."""
+"""Credentials of the API, returned by login handlers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 class KubeContext:
     """The common options of credentials.
 
-    Of several credentials, those with the highest ``priority`` are used. The ``expiration`` is
+    The credentials with the highest ``priority`` are used. The ``expiration`` is
     in UTC if it has no time zone.
     """
 
@@ -43,7 +43,7 @@ class KubeContext:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConnectionInfo(KubeContext):
-    """The server and the credentials. The data are in PEM or in base64 of PEM."""
+    """The server and the credentials. The data are PEM or base64-encoded PEM."""
 
     ca_path: FilePath | None = None
     ca_data: bytes | str | None = None
@@ -83,7 +83,7 @@ class ConnectionInfo(KubeContext):
         return {}
 
     def as_aiohttp_basic_auth(self) -> aiohttp.BasicAuth | None:
-        """Returns ``None``: the basic authentication is in :meth:`as_http_headers`."""
+        """Returns ``None``: :meth:`as_http_headers` contains the basic authentication."""
         warnings.warn("as_aiohttp_basic_auth() is deprecated, stop calling it. "
                       "The basic auth already comes from as_http_headers().",
                       DeprecationWarning, stacklevel=2)
@@ -112,7 +112,7 @@ class AiohttpSession(KubeContext):
     """A session of ``aiohttp`` for all requests.
 
     Not supported: the engine sends requests natively, so login handlers that return it fail with an
-    error that names :class:`ConnectionInfo` as the alternative.
+    error that suggests :class:`ConnectionInfo`.
     """
 
     aiohttp_session: aiohttp.ClientSession

@@ -1,4 +1,4 @@
-"""The call of the running handler, for functions that need it without arguments."""
+"""The call of the running handler, for functions that access it without arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declarations: from the options of decorators to the handlers in registries."""
+"""Conversion of the options of decorators to handlers in registries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def changing(
     requires_finalizer: bool | None = None,
     field_needs_change: bool,
 ) -> Decorator:
-    """Returns a decorator for handlers of changes."""
+    """Returns a decorator for change handlers."""
     def decorator(fn: Any) -> Any:
         handler = handlers.ChangingHandler(
             **_resource_fields(fn, options),
@@ -71,7 +71,7 @@ def watching(options: Options) -> Decorator:
 
 
 def convert(options: Options) -> Decorator:
-    """Returns a decorator for handlers of conversions."""
+    """Returns a decorator for conversion handlers."""
     source, target = options["source"], options["target"]
     for name, given in (("source", source), ("target", target)):
         if not isinstance(given, str) or not given or "/" in given:
@@ -92,7 +92,7 @@ def convert(options: Options) -> Decorator:
 
 
 def child(options: Options) -> Decorator:
-    """Returns a decorator for handlers of children."""
+    """Returns a decorator for child handlers."""
     def decorator(fn: Any) -> Any:
         fields = _resource_fields(fn, options)
         parent = options["parent"]
@@ -105,7 +105,7 @@ def child(options: Options) -> Decorator:
 
 
 def indexing(options: Options) -> Decorator:
-    """Returns a decorator for index handlers. Their ids have no suffixes of fields."""
+    """Returns a decorator for index handlers. Their ids have no field suffixes."""
     def decorator(fn: Any) -> Any:
         handler = handlers.IndexingHandler(**_resource_fields(fn, options, suffixed=False))
         _registry(options)._indexing.append(handler)

@@ -64,7 +64,7 @@ _SHOWN = ("spec", "status")
 
 
 def run(*, once: bool = False) -> None:
-    """Tells the story; then, unless `once`, keeps everything running until a signal."""
+    """Runs the demo; then, unless `once`, keeps everything running until a signal."""
     import click
 
     from kopf._front import loggers

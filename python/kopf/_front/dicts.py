@@ -13,7 +13,7 @@ FieldPath = tuple[str, ...]
 """A parsed path of a field, e.g. ``("spec", "template", "labels")``."""
 
 FieldSpec = str | FieldPath | list[str] | None
-"""A path of a field as users write it: dotted, or as a sequence. ``None`` is the root."""
+"""A path of a field given by users: dotted, or a sequence. ``None`` is the root."""
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")
@@ -138,7 +138,7 @@ def cherrypick(
     fields: Iterable[FieldSpec] | None,
     picker: Callable[[_T], _T] | None = None,
 ) -> None:
-    """Copies the listed fields that are present to the same places of another dictionary."""
+    """Copies the listed fields, if present, to the same paths of another dictionary."""
     for field in fields or ():
         try:
             value = resolve(src, field)
@@ -179,10 +179,10 @@ def walk(
 class MappingView(Mapping[_K, _V], Generic[_K, _V]):
     """A read-only view of a part of a dictionary, resolved at each access.
 
-    The part may be absent or null, and is then seen as empty.
+    An absent or null part is treated as empty.
     """
 
-    # Foreign attributes are possible: users attach them, and assign by mistake without effect.
+    # Other attributes are possible: users attach them, or assign them by mistake without effect.
     __slots__ = ("_src", "_path", "__dict__", "__weakref__")
     _src: Source
     _path: FieldPath
@@ -204,7 +204,7 @@ class MappingView(Mapping[_K, _V], Generic[_K, _V]):
     def _part(self) -> Mapping[Any, Any]:
         part: Any = self._whole()
         for key in self._path:
-            # Checks of abstract classes are slow; almost always, these are dictionaries.
+            # Checks of abstract classes are slow, and the parts are almost always dictionaries.
             if type(part) is not dict and not isinstance(part, collections.abc.Mapping):
                 break
             part = part.get(key)
@@ -251,7 +251,7 @@ class MappingView(Mapping[_K, _V], Generic[_K, _V]):
         return self._part().items()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickled or copied view does not follow the object any more.
+        # A pickled or copied view does not follow the object.
         if type(self) is MappingView:
             return MappingView, (self._snapshot(), self._path)
         return type(self), (self._snapshot(),)
@@ -262,7 +262,7 @@ class MappingView(Mapping[_K, _V], Generic[_K, _V]):
 
 
 class MutableMappingView(MappingView[_K, _V], MutableMapping[_K, _V], Generic[_K, _V]):
-    """A view that changes its dictionary. The absent parents are created by assignments only."""
+    """A view that changes its dictionary. Only assignments create absent parents."""
 
     __slots__ = ()
     _src: MutableMapping[Any, Any]

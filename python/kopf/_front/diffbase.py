@@ -1,4 +1,4 @@
-"""Storages of the last handled essences, against which changes are detected."""
+"""Storages of the last handled essences, used to detect changes."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class MultiDiffBaseStorage(DiffBaseStorage):
     ) -> BodyEssence:
         essence = super().build(body=body, extra_fields=extra_fields)
         for storage in self.storages:
-            # Let the extra fields, e.g. of the status, survive the next storages.
+            # Extra fields, e.g. of the status, must be kept by the next storages.
             essence = storage.build(body=Body(essence), extra_fields=extra_fields)
         return essence
 

@@ -11,7 +11,7 @@ from kopf._front import dicts
 
 
 class DiffScope(enum.Flag):
-    """Sides whose keys are compared."""
+    """The sides of a comparison whose keys are used."""
 
     RIGHT = enum.auto()
     LEFT = enum.auto()
@@ -43,7 +43,7 @@ class DiffItem(NamedTuple):
     def __repr__(self) -> str:
         return repr(tuple(self))
 
-    # Equal to lists, too: users compare with what they have read from JSON.
+    # Equal to lists, too: users compare diffs with values from JSON.
     def __eq__(self, other: object) -> bool:
         if isinstance(other, collections.abc.Sequence) and not isinstance(other, (str, bytes)):
             return tuple(self) == tuple(other)

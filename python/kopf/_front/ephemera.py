@@ -75,7 +75,7 @@ class IndexStore(Store[_V], Generic[_V]):
     def __len__(self) -> int:
         return len(self._items)
 
-    # A copy: the store can change while a thread or a coroutine iterates over it.
+    # A copy, because the store can change during the iteration of a thread or coroutine.
     def __iter__(self) -> Iterator[_V]:
         return iter(list(self._items.values()))
 
@@ -90,7 +90,7 @@ class IndexStore(Store[_V], Generic[_V]):
 
 
 class LiveIndex(Index[_K, _V], Generic[_K, _V]):
-    """An index with its reverse map from objects to keys, so that updates are O(keys)."""
+    """An index with its reverse map from objects to keys, so that updates take O(keys)."""
 
     __slots__ = ("_items", "_reverse")
 
@@ -117,7 +117,7 @@ class LiveIndex(Index[_K, _V], Generic[_K, _V]):
     def __getitem__(self, item: _K) -> IndexStore[_V]:
         return self._items[item]
 
-    # Copies: the index can change while a thread iterates over it.
+    # Copies, because the index can change during the iteration of a thread.
     def keys(self) -> KeysView[_K]:
         return dict(self._items).keys()
 
@@ -169,7 +169,7 @@ class OperatorIndexer:
     def replace(self, key: ObjectKey, obj: object) -> None:
         """Replaces the values of the object with a result of the index handler.
 
-        A mapping has values by keys. Any other value goes under the key ``None``.
+        A mapping has values by keys. Any other value is stored under the key ``None``.
         """
         values = obj if isinstance(obj, collections.abc.Mapping) else {None: obj}
         self.index._replace(key, values)

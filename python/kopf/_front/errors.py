@@ -1,4 +1,4 @@
-"""Exceptions that handlers raise, and the modes in which other exceptions are treated."""
+"""Exceptions that handlers raise, and the treatment of other exceptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ErrorsMode(enum.Enum):
 
 
 class PermanentError(Exception):
-    """A failure that no retry can fix. The handler is not called again for the same cause."""
+    """A failure that retries cannot fix. The handler is not called again for the same cause."""
 
 
 class TemporaryError(Exception):

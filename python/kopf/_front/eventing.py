@@ -1,4 +1,4 @@
-"""K8s-events that handlers post explicitly.
+"""Kubernetes events posted explicitly by handlers.
 
 The functions work in handlers, daemons and timers. Elsewhere, they raise :class:`LookupError`.
 """

@@ -24,11 +24,11 @@ async def execute(
     lifecycle: Any | None = None,
     cause: Cause | None = None,
 ) -> None:
-    """Runs the sub-handlers of the current handler now, and not when it returns.
+    """Runs the sub-handlers of the current handler immediately instead of after its return.
 
-    Without arguments, these are the sub-handlers that were declared in the handler so far. Functions are
-    passed as an iterable, or as a mapping of ids to functions. While some of them are unfinished, an
-    exception is raised that must reach the framework: the handler is called again later.
+    Without arguments, runs the sub-handlers declared in the handler so far. Functions are passed as
+    an iterable, or as a mapping of ids to functions. If some of them are unfinished, raises an
+    exception that the handler must not suppress: the handler is called again later.
     """
     if sum(source is not None for source in (fns, handlers, registry)) > 1:
         raise TypeError("Only one of the fns, handlers, registry can be passed. Got more.")
@@ -60,7 +60,7 @@ async def run(
     if bridge.has_own_lifecycle or callable(lifecycle):
         for handler in handlers:
             bridge.handlers[handler.id] = handler
-    # What the parent has patched so far counts for its sub-handlers.
+    # Sub-handlers receive the current patch of the parent.
     bridge.send_patch(call)
     future = bridge.loop.create_future()
     call.native.execute(specs, lowering.lower_lifecycle(lifecycle), future)

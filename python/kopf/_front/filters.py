@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class MetaFilterToken(enum.Enum):
-    """Criteria that look only at the presence of a value."""
+    """Criteria of the presence of a value."""
 
     PRESENT = enum.auto()
     ABSENT = enum.auto()
@@ -21,7 +21,7 @@ PRESENT = MetaFilterToken.PRESENT
 """Matches any present value, including an empty string."""
 
 ABSENT = MetaFilterToken.ABSENT
-"""Matches if there is no such value."""
+"""Matches an absent value."""
 
 MetaFilter = Mapping[str, Union[str, MetaFilterToken, "MetaFilterFn"]]
 """Criteria of labels or annotations: key → a literal, ``PRESENT``, ``ABSENT``, or a function."""

@@ -1,4 +1,4 @@
-"""Settings that are fixed when the startup is over."""
+"""Settings that are fixed after the startup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Snapshot", "snapshot", "warn_of_changes"]
 
 logger = logging.getLogger("kopf._core.reactor.running")
 
-#: Groups of settings that are read whenever they are needed.
+#: Groups of settings that are read on every use.
 LIVE = frozenset({"posting", "execution"})
 
 Snapshot = dict[str, Any]

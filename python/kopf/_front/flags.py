@@ -1,4 +1,4 @@
-"""Flags of applications: events and futures of asyncio and of threads."""
+"""Flags of applications: events and futures of asyncio and threads."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _task(
 def _once(
     loop: asyncio.AbstractEventLoop, callback: Callable[[], None],
 ) -> Iterator[Callable[[], None]]:
-    """Gives a function that calls the other one in the loop, until the block ends."""
+    """Yields a function that calls the other one in the loop, until the block ends."""
     is_over = threading.Event()
 
     def call() -> None:

@@ -1,4 +1,4 @@
-"""Forked children of operators."""
+"""Forked child processes of operators."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["leave"]
 
 
 def leave(exc: BaseException | None = None) -> NoReturn:
-    """Ends a forked child whose handler has returned or raised; the exit code is as usual.
+    """Exits a forked child after its handler has returned or raised, with the usual exit code.
 
-    The engine has no threads in the child, and the event loop shares its descriptors with that of the
-    parent: a child that continued would take events away from the parent, and would never end.
+    The threads of the engine do not exist in the child, and the event loop shares its descriptors
+    with that of the parent: the child would take events from the parent and never end.
     """
     code = 0
     if isinstance(exc, SystemExit):

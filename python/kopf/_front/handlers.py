@@ -35,7 +35,7 @@ class Handler(FrozenRecord):
         return f"Handler {self.id!r}"
 
     def adjust_cause(self, cause: CauseT) -> CauseT:
-        """Returns the cause as this handler sees it."""
+        """Returns the cause for this handler."""
         return cause
 
 
@@ -46,7 +46,7 @@ class ActivityHandler(Handler):
     fn: callbacks.ActivityFn
     activity: Activity | None
     _fallback: bool = False
-    """Runs only if there are no other handlers of the activity."""
+    """Called only if the activity has no other handlers."""
 
     def __str__(self) -> str:
         return f"Activity {self.id!r}"
@@ -122,7 +122,7 @@ class WatchingHandler(ResourceHandler):
 
 @dataclasses.dataclass(eq=False, repr=False)
 class ConvertHandler(ResourceHandler):
-    """A handler of conversions."""
+    """A conversion handler."""
 
     fn: callbacks.ConvertFn
     source: str
@@ -135,7 +135,7 @@ class ConvertHandler(ResourceHandler):
 
 @dataclasses.dataclass(eq=False, repr=False)
 class ChildHandler(ResourceHandler):
-    """A handler of children."""
+    """A child handler."""
 
     fn: callbacks.ChildFn
     owns: Sequence[Selector]
@@ -143,7 +143,7 @@ class ChildHandler(ResourceHandler):
 
 @dataclasses.dataclass(eq=False, repr=False)
 class ChangingHandler(ResourceHandler):
-    """A handler of changes."""
+    """A change handler."""
 
     fn: callbacks.ChangingFn
     reason: Reason | None

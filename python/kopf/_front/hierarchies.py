@@ -2,7 +2,7 @@
 
 All functions accept one object or arbitrarily nested iterables of objects. The objects are
 dictionaries, or those of the packages ``pykube``, ``kubernetes``, ``kubernetes_asyncio``.
-Without an explicit owner, the owner is the object that is currently handled.
+The default owner is the currently handled object.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def append_owner_reference(
 ) -> None:
     """Adds an owner reference, unless there is one with the same uid.
 
-    The objects are then deleted together with their owner.
+    Kubernetes deletes the objects together with their owner.
     """
     real_owner = _guess_owner(owner)
     ref = build_owner_reference(
@@ -252,7 +252,7 @@ class _ModelMetadata(_Metadata):
     def __setitem__(self, name: str, value: Any) -> None:
         attr = self.ATTRS.get(name, name)
         if isinstance(value, dict):
-            # In place, as the models validate what is assigned, and reject null labels.
+            # In place, because the models validate assigned values and reject null labels.
             if getattr(self._meta, attr) is None:
                 setattr(self._meta, attr, {})
             getattr(self._meta, attr).update(value)

@@ -1,4 +1,4 @@
-"""Arguments of users' functions, made from the calls of the engine."""
+"""Arguments of users' functions, created from the calls of the engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 class Cycle:
-    """What all handlers of one cycle share."""
+    """The state shared by all handlers of one cycle."""
 
     __slots__ = ("patch", "was_patched")
 
@@ -43,7 +43,7 @@ class Cycle:
 
 
 class LazyBody:
-    """The source of a body: converted when it is first looked at."""
+    """The source of a body that is converted on first access."""
 
     __slots__ = ("_source", "_value")
 
@@ -60,7 +60,7 @@ class LazyBody:
 
 
 class LazyDiff(Diff):
-    """A diff that is converted when it is first looked at."""
+    """A diff that is converted on first access."""
 
     def __init__(self, native: NativeCall) -> None:
         self._native: NativeCall | None = native
@@ -82,7 +82,7 @@ class LazyDiff(Diff):
 
 
 class ObjectLogger(loggers.ObjectLogger):
-    """A logger of the object of a call. Makes no use of its body."""
+    """A logger of the object of a call, which does not access its body."""
 
     def __init__(self, ref: Mapping[str, Any], settings: OperatorSettings) -> None:
         extra = {"settings": settings, "k8s_skip": False, "k8s_ref": ref}
@@ -90,11 +90,11 @@ class ObjectLogger(loggers.ObjectLogger):
 
 
 class LocalObjectLogger(ObjectLogger, loggers.LocalObjectLogger):
-    """The same, without k8s-events."""
+    """A logger without Kubernetes events."""
 
 
 class TerseObjectLogger(ObjectLogger, loggers.TerseObjectLogger):
-    """The same for index functions."""
+    """A logger for index functions."""
 
 
 class NativeFlag:
@@ -245,7 +245,7 @@ def make_kwargs(
 
 
 def _add_object(kwargs: dict[str, Any], cause: ResourceCause, is_async: bool) -> None:
-    """Adds the arguments about an object. The names come from its reference: the body stays unread."""
+    """Adds the arguments of an object. Names come from its reference, without reading the body."""
     logger = cast(ObjectLogger, cause.logger)
     ref = cast(Mapping[str, Any], (logger.extra or {})["k8s_ref"])
     body = cause.body
@@ -293,7 +293,7 @@ def _add_object(kwargs: dict[str, Any], cause: ResourceCause, is_async: bool) ->
 
 
 def is_async_fn(fn: object) -> bool:
-    """Returns ``True`` if calling the function returns a coroutine: see through partials, wrappers, callables."""
+    """Returns ``True`` for coroutine functions, including partial, wrapped and callable objects."""
     seen = 0
     while seen < 100:
         seen += 1
@@ -313,6 +313,6 @@ def is_async_fn(fn: object) -> bool:
 
 
 def new_subregistry(handler: handlers_.Handler) -> ChangingRegistry | None:
-    """Returns an empty registry of sub-handlers, if the handler can have any."""
+    """Returns an empty registry of sub-handlers, or ``None`` if the handler cannot have any."""
     return ChangingRegistry() if isinstance(handler, handlers_.ChangingHandler) else None
 

@@ -1,4 +1,4 @@
-"""Calls of users' functions from users' code, as the original's private ``invoke()`` does it."""
+"""Calls of users' functions from users' code, like the original's private ``invoke()``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def invoke(
     kwargsrc: Kwargable | None = None,
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Calls a function: coroutine functions in the loop, plain ones in the executor of settings.
+    """Calls a coroutine function in the loop, or a plain one in the executor of the settings.
 
     The arguments are those of the cause, and the additional ones.
     """
@@ -39,7 +39,7 @@ async def invoke(
 
 
 def is_async_fn(fn: Callable[..., Any] | None) -> bool:
-    """Returns ``True`` for coroutine functions, also partial, decorated, or as callable objects."""
+    """Returns ``True`` for coroutine functions, including partial and decorated ones."""
     if fn is None:
         return False
     if inspect.iscoroutinefunction(fn):

@@ -12,7 +12,7 @@ from kopf._front.loggers import DEFAULT_JSON_REFKEY, ObjectFormatter, ObjectPref
 
 __all__ = ["ObjectJsonFormatter", "ObjectPrefixingJsonFormatter"]
 
-#: Extras of records that are for the framework, not for log files.
+#: Extras of records that are internal to the framework.
 _INTERNAL = ("k8s_ref", "k8s_skip", "settings")
 
 _SEVERITIES = (

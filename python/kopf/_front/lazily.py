@@ -1,4 +1,4 @@
-"""Imports at the time of use: of modules that are slow to import, optional, or circular."""
+"""Imports on first use, for modules that are slow to import, optional, or circular."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def current() -> Any:
 
 
 def submodules(package: str) -> Callable[[str], Any]:
-    """Returns ``__getattr__`` of a package that imports its modules at the time of use.
+    """Returns ``__getattr__`` of a package that imports its modules on first use.
 
-    The original imports everything at once, so that ``kopf._core.actions.execution`` and alike
-    are accessible after ``import kopf``.
+    The original imports everything eagerly, so that modules such as
+    ``kopf._core.actions.execution`` are accessible after ``import kopf``.
     """
     def getter(name: str) -> Any:
         path = f"{package}.{name}"

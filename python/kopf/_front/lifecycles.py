@@ -1,4 +1,4 @@
-"""Lifecycles: functions that choose which of the pending handlers run in the current cycle."""
+"""Lifecycles: functions that select the pending handlers to run in the current cycle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger("kopf._core.actions.lifecycles")
 Handlers = Sequence[Handler]
 
 State = Mapping[HandlerId, Any]
-"""States of handlers by ids, with ``retries``, ``started`` and others as attributes."""
+"""States of handlers by ids, with attributes such as ``retries`` and ``started``."""
 
 
 class LifeCycleFn(Protocol):
@@ -62,12 +62,12 @@ _default_lifecycle: LifeCycleFn = asap
 
 
 def get_default_lifecycle() -> LifeCycleFn:
-    """Returns the lifecycle of operators that have no own one."""
+    """Returns the lifecycle of operators without their own."""
     return _default_lifecycle
 
 
 def set_default_lifecycle(lifecycle: LifeCycleFn | None) -> None:
-    """Sets the lifecycle of operators that have no own one; ``None`` restores :func:`asap`."""
+    """Sets the lifecycle of operators without their own; ``None`` restores :func:`asap`."""
     global _default_lifecycle
     if _default_lifecycle is not asap and lifecycle is not None:
         logger.warning("The default lifecycle is already set to %s, overriding it to %s.",

@@ -45,7 +45,7 @@ def _load_file(number: int, path: str) -> None:
     if spec is None or not isinstance(spec.loader, importlib.abc.Loader):
         raise ImportError(f"Failed loading {path}: no module or loader.")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and typing look modules up by their names.
+    # Dataclasses and typing look up modules by name.
     sys.modules[name] = module
     spec.loader.exec_module(module)
 
@@ -63,7 +63,8 @@ def _origin(source: str) -> Iterator[None]:
 def describe_failure(exc: BaseException) -> str | None:
     """Returns the text to print if loading raised the exception, `None` for all other exceptions.
 
-    The traceback has the frames of the user's code only. A missing file or module has none.
+    The traceback contains only frames of the user's code; for a missing file or module, it is
+    omitted.
     """
     origin: str | None = getattr(exc, _ORIGIN, None)
     if origin is None:
@@ -82,7 +83,7 @@ def describe_failure(exc: BaseException) -> str | None:
 
 
 def _user_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Returns the traceback from the first frame after those of Kopf, click and importlib on."""
+    """Returns the traceback without the first frames of Kopf, click and importlib."""
     last: TracebackType | None = None
     entry = trace
     while entry is not None:

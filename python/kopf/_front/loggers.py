@@ -1,6 +1,6 @@
 """Loggers of handled objects: adapters, formatters, and the setup of logging.
 
-Records of an object carry three extra attributes: `k8s_ref`, the reference to the object;
+Records of an object have three extra attributes: `k8s_ref`, the reference to the object;
 `k8s_skip`, `True` if the record must not become a Kubernetes event; `settings` of the operator.
 """
 
@@ -55,7 +55,7 @@ class LogFormat(enum.Enum):
 
 
 class ObjectFormatter(logging.Formatter):
-    """The base class of Kopf's formatters, so that they can be told from those of applications."""
+    """The base class of Kopf's formatters, which distinguishes them from those of applications."""
 
 
 class ObjectTextFormatter(ObjectFormatter):
@@ -66,7 +66,7 @@ class ObjectPrefixingMixin(ObjectFormatter):
     """A formatter that prepends `[namespace/name]` to messages about objects."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Formats a copy of the record with the prefix; the record itself stays as it is."""
+        """Formats a copy of the record with the prefix; the record itself is not changed."""
         ref: Mapping[str, Any] | None = getattr(record, "k8s_ref", None)
         if ref is not None:
             namespace = ref.get("namespace", "")
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     _Adapter = logging.LoggerAdapter[logging.Logger]
     _StreamHandler = logging.StreamHandler[Any]
 else:
-    # These are generic for type checkers only.
+    # Generic only for type checkers.
     _Adapter = logging.LoggerAdapter
     _StreamHandler = logging.StreamHandler
 
@@ -150,9 +150,9 @@ class LocalObjectLogger(ObjectLogger):
 
 
 class TerseObjectLogger(LocalObjectLogger):
-    """A logger that lowers everything below warnings by one level.
+    """A logger that lowers levels below warnings by one.
 
-    Index functions run for every event of every object, so their informational messages are shown
+    Index functions run for every event of every object, so their info messages are shown
     only in the debug mode.
     """
 
@@ -170,7 +170,7 @@ class _KopfStreamHandler(_StreamHandler):
     """The handler of `configure()`, recognised and replaced by the next call."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes the record; drops it if the stream is closed, as it is after runners of tests."""
+        """Writes the record; drops it if the stream is closed, as after test runners."""
         if not getattr(self.stream, "closed", False):
             super().emit(record)
 
@@ -196,8 +196,8 @@ def configure(
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if debug or verbose else logging.WARNING if quiet else logging.INFO)
 
-    # Records of asyncio are for debugging only. Without any handler, they would go to the handler
-    # of last resort.
+    # Records of asyncio are only for debugging. Without a handler, they would go to the handler of
+    # last resort.
     asyncio_logger = logging.getLogger("asyncio")
     asyncio_logger.propagate = bool(debug)
     if not debug:
@@ -227,13 +227,13 @@ def make_formatter(
 
 
 class ObjectPoster(logging.Handler):
-    """A logging handler that turns records about objects into Kubernetes events.
+    """A logging handler that posts records of objects as Kubernetes events.
 
-    It is attached to `kopf.objects`. Records that the engine has posted itself carry `k8s_skip`.
+    It is attached to `kopf.objects`. Records that the engine has posted itself have `k8s_skip`.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Returns `True` if the record is about an object and the settings permit posting it."""
+        """Returns `True` if the record belongs to an object and the settings enable its posting."""
         settings: OperatorSettings | None = getattr(record, "settings", None)
         return (
             settings is not None
@@ -257,7 +257,7 @@ class ObjectPoster(logging.Handler):
 
 
 def attach_poster() -> None:
-    """Attaches the handler to the logger of objects, unless it is there.
+    """Attaches the handler to the logger of objects, unless it is attached.
 
     `logging.config` detaches it if the logger is configured.
     """

@@ -15,7 +15,7 @@ def proper_loop(
 ) -> Iterator[asyncio.AbstractEventLoop | None]:
     """Yields the suggested loop, or a new loop of uvloop if it is installed, or `None`.
 
-    With `None`, the operator creates a regular loop of its own. A new loop is closed in the end.
+    With `None`, the operator creates its own regular loop. A new loop is closed at the end.
     """
     if suggested_loop is not None:
         yield suggested_loop

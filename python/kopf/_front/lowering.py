@@ -1,7 +1,7 @@
 """Descriptions of handlers and storages for the engine.
 
-The engine asks Python only where it must: literal filters, the provided lifecycles and storages are
-described here and evaluated natively.
+Python functions are called only if needed: literal filters and the provided lifecycles and storages
+are described here and evaluated natively.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _numbers: dict[Any, int] = {}
 
 
 def all_handlers(registry: OperatorRegistry) -> list[Handler]:
-    """Returns all handlers of a registry. Fallback logins are left out if there are other logins."""
+    """Returns all handlers of a registry. Fallback logins are omitted if there are other logins."""
     activities = list(registry._activities.get_all_handlers())
     proper = {handler.activity for handler in activities if not handler._fallback}
     handlers: list[Handler] = [
@@ -58,7 +58,7 @@ def lower(handler: Handler, *, parent: Handler | None = None) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "handler": handler,
         "id": own_id,
-        # Sub-handlers are functions of one call: numbers of their own would pile up.
+        # Sub-handlers are functions of one call, so numbers for them would accumulate.
         "function": _number(handler.fn) if parent is None else id(handler.fn),
         "is_async": is_async_fn(handler.fn),
         "errors": handler.errors.name if handler.errors is not None else None,
@@ -90,12 +90,12 @@ def lower(handler: Handler, *, parent: Handler | None = None) -> dict[str, Any]:
         spec["kind"] = "child"
         spec["owns"] = [_lower_selector(selector) for selector in handler.owns]
     else:
-        raise TypeError(f"{handler} is of an unknown type: {type(handler).__qualname__}")
+        raise TypeError(f"{handler} has an unknown type: {type(handler).__qualname__}")
     return spec
 
 
 def _number(fn: Callable[..., Any]) -> int:
-    """Returns the same number for the same function, also for a method taken twice."""
+    """Returns the same number for the same function, even for a method accessed twice."""
     try:
         return _numbers.setdefault(fn, len(_numbers))
     except TypeError:
@@ -140,7 +140,7 @@ def _lower_meta(filters: Mapping[str, Any] | None) -> list[tuple[str, str, Any]]
 
 
 def _meta_criterion(value: Any) -> tuple[str, Any]:
-    """Returns a criterion of a label or an annotation, which are strings and equal nothing else."""
+    """Returns a criterion of a label or an annotation, which only equal strings."""
     kind, payload = _criterion(value)
     return ("callback", _never) if kind == "literal" and not isinstance(payload, str) else (kind, payload)
 

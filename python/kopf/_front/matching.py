@@ -37,7 +37,7 @@ def matches_resource(handler: ResourceHandler, resource: Resource) -> bool:
 
 
 class _LazyKwargs:
-    """Keyword arguments of filter functions, made only if there are any such functions."""
+    """Keyword arguments of filter functions, created only if there are any such functions."""
 
     def __init__(self, cause: ResourceCause) -> None:
         self._cause = cause

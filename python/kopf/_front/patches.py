@@ -1,4 +1,4 @@
-"""Patches: the changes of objects that handlers collect and the framework applies."""
+"""Patches: changes of objects, collected by handlers and sent by the framework."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class Patch(dict[str, Any]):
     """A merge patch with transformation functions.
 
     It is a dictionary. Nulls delete fields. The attributes ``metadata`` (``meta``), ``spec`` and
-    ``status`` are views that create their dictionaries when something is assigned. The functions
-    in ``fns`` change the raw body after the merge patch is applied; they are for changes that
-    merge patches cannot express, e.g. of items of lists.
+    ``status`` are views that create their dictionaries on assignment. The functions in ``fns``
+    change the raw body after the merge patch is applied; they are for changes that merge patches
+    cannot express, e.g. of items of lists.
     """
 
     __slots__ = (
@@ -143,7 +143,7 @@ class Patch(dict[str, Any]):
 
     @property
     def conditions(self) -> Conditions:
-        """The conditions of the object, to be changed with this patch."""
+        """The conditions of the object, changed by this patch."""
         try:
             return self._conditions
         except AttributeError:
@@ -191,7 +191,7 @@ def _restore(
 
 
 def discard_unsendable(patch: dict[Any, Any], _seen: tuple[int, ...] = ()) -> None:
-    """Removes the values that are not JSON from a patch; the others stay."""
+    """Removes the values that are not JSON from a patch."""
     from kopf import _kopf
 
     for key, value in list(patch.items()):

@@ -1,6 +1,6 @@
 """Login functions: credentials of client libraries, of kubeconfigs, of service accounts.
 
-The default ones matter beyond logging in: :func:`login_via_client` configures the package
+The default functions have side effects: :func:`login_via_client` configures the package
 ``kubernetes`` globally, so that operators can use it without loading a configuration.
 """
 
@@ -149,7 +149,7 @@ def login_via_pykube(
     user, cluster = config.user or {}, config.cluster or {}
     provider_token = None
     if user.get("auth-provider"):
-        # The library retrieves the token of an auth provider with its first request.
+        # The library retrieves the token of an auth provider on its first request.
         pykube.HTTPClient(config).get(version="", base="/")
         provider_token = (config.user["auth-provider"].get("config") or {}).get("access-token")
     from kopf._front.credentials import ConnectionInfo

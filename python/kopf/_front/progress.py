@@ -50,7 +50,7 @@ class ProgressStorage(conventions.StorageStanzaCleaner, metaclass=abc.ABCMeta):
 
     @abc.abstractmethod
     def touch(self, *, body: Body, patch: Patch, value: str | None) -> None:
-        """Changes the object insignificantly, so that it is processed again."""
+        """Makes a dummy change of the object, so that it is processed again."""
         raise NotImplementedError
 
     @abc.abstractmethod
@@ -194,7 +194,7 @@ class StatusProgressStorage(ProgressStorage):
 
 
 class NoWriteStatusProgressStorage(StatusProgressStorage):
-    """Progress records in the status that are read and removed, but never written.
+    """Progress records in the status that are read and removed but never written.
 
     Only the constructor differs, so that the engine serves this storage natively.
     """
@@ -274,7 +274,7 @@ def _format(field: dicts.FieldSpec, name: str) -> dicts.FieldSpec:
 
 
 def _purge_field(path: dicts.FieldPath, *, body: Body, patch: Patch) -> None:
-    """Removes a field of the object if it is there, or otherwise of the patch."""
+    """Removes a field from the object if present, otherwise from the patch."""
     absent = object()
     if dicts.resolve(body, path, absent) is not absent:
         dicts.ensure(patch, path, None)

@@ -1,7 +1,7 @@
-"""Bases of dataclasses with comparison and printing in common methods.
+"""Base classes of dataclasses with shared methods for comparison and printing.
 
-Methods that `dataclasses` generates are compiled at import, one by one: for all causes and
-handlers, that takes 25 ms, a third of `import kopf`.
+`dataclasses` generates and compiles these methods for each class at import, which would take 25 ms
+for all causes and handlers: a third of `import kopf`.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def select_specific_namespaces(patterns: Iterable[NamespacePattern]) -> Collecti
 
 @dataclasses.dataclass(eq=False, repr=False)
 class Resource(FrozenRecord):
-    """A kind of objects as the API serves it. Identified by its group, version and plural name."""
+    """A resource of the API. Identified by its group, version and plural name."""
 
     group: str
     version: str
@@ -136,7 +136,7 @@ K8S_GROUP_VERSION_PATTERN = re.compile(r"^[^\.]*\.v\d+(?:(?:alpha|beta)\d+)?(?:\
 
 @dataclasses.dataclass(eq=False, repr=False)
 class Selector(FrozenRecord):
-    """A condition on resources, as the arguments of decorators express it.
+    """A selector of resources, created from the arguments of decorators.
 
     Exactly one naming criterion is required: a positional name, a function of a resource, or
     one of the keyword arguments ``kind``, ``plural``, ``singular``, ``shortcut``, ``category``.
@@ -223,7 +223,7 @@ class Selector(FrozenRecord):
         )
 
     def select(self, resources: Collection[Resource]) -> Collection[Resource]:
-        """Returns the matching resources. Core resources win over equally named others."""
+        """Returns the matching resources. Core resources take precedence over others."""
         selected = {resource for resource in resources if self.check(resource)}
         if self.is_specific:
             core = {resource for resource in selected if resource.group == ""}
@@ -232,7 +232,7 @@ class Selector(FrozenRecord):
 
 
 def _is_event(resource: Resource) -> bool:
-    # Reacting to events with events is an endless loop, so only explicit selectors match them.
+    # Reacting to events with events is an infinite loop, so only explicit selectors match them.
     return resource.plural == "events" and resource.group in {"", "events.k8s.io"}
 
 

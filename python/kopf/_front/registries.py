@@ -1,4 +1,4 @@
-"""Registries of handlers. They are plain data: the engine reads them when an operator starts."""
+"""Registries of handlers. The engine reads them when an operator starts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ActivityRegistry(GenericRegistry[ActivityHandler]):
         return list(_deduplicated(self.iter_handlers(activity)))
 
     def iter_handlers(self, activity: Activity) -> Iterator[ActivityHandler]:
-        """Yields the handlers of an activity. Fallbacks are only for activities without others."""
+        """Yields the handlers of an activity. Fallbacks are used only without other handlers."""
         found = [h for h in self._handlers if h.activity is None or h.activity == activity]
         proper = [handler for handler in found if not handler._fallback]
         yield from proper or found
@@ -127,7 +127,7 @@ class SpawningRegistry(ResourceRegistry[SpawningHandler, SpawningCause]):
 
 
 class ChangingRegistry(ResourceRegistry[ChangingHandler, ChangingCause]):
-    """Handlers of changes."""
+    """Change handlers."""
 
     def get_resource_handlers(self, resource: Resource) -> Sequence[ChangingHandler]:
         """Returns all handlers of the resource, without duplicates."""
@@ -151,7 +151,7 @@ class ChangingRegistry(ResourceRegistry[ChangingHandler, ChangingCause]):
                 yield handler
 
     def prematch(self, cause: ChangingCause) -> bool:
-        """Returns ``True`` if any handler is interested in the object, whatever the change."""
+        """Returns ``True`` if any handler matches the object, regardless of the change."""
         return any(prematch(handler, cause) for handler in self._handlers)
 
     def requires_finalizer(
@@ -179,7 +179,7 @@ class WebhooksRegistry(ResourceRegistry[WebhookHandler, WebhookCause]):
                 continue
             if cause.webhook is not None and cause.webhook != handler.id:
                 continue
-            # A deletion has nothing to mutate, unless the handler is explicitly for deletions.
+            # Deletions cannot be mutated, unless the handler is explicitly for deletions.
             mutates_deleted = (
                 cause.operation == "DELETE"
                 and handler.reason == WebhookType.MUTATING
@@ -204,7 +204,7 @@ class OperatorRegistry:
         self._webhooks = WebhooksRegistry()
 
     def _set_in_use(self, is_in_use: bool) -> None:
-        """Tells whether later registrations have no effect."""
+        """Marks the registries as in use: later registrations have no effect."""
         for registry in vars(self).values():
             if isinstance(registry, GenericRegistry):
                 registry._is_in_use = is_in_use

@@ -68,7 +68,7 @@ class RequestPayload(TypedDict):
 
 
 class Request(TypedDict):
-    """An ``AdmissionReview`` as the API server sends it."""
+    """An ``AdmissionReview`` sent by the API server."""
 
     apiVersion: Literal["admission.k8s.io/v1", "admission.k8s.io/v1beta1"]
     kind: Literal["AdmissionReview"]
@@ -90,7 +90,7 @@ class ResponsePayload(TypedDict, total=False):
 
 
 class Response(TypedDict):
-    """An ``AdmissionReview`` as the operator responds."""
+    """An ``AdmissionReview`` sent by the operator in response."""
 
     apiVersion: Literal["admission.k8s.io/v1", "admission.k8s.io/v1beta1"]
     kind: Literal["AdmissionReview"]

@@ -27,7 +27,7 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
 
     The positional and unknown keyword arguments are those of `click.testing.CliRunner.invoke()`.
     At the exit, the operator is stopped, and the runner waits for it, at most `timeout` seconds.
-    With `reraise`, a failed command raises its exception. The attributes have the result:
+    With `reraise`, a failed command raises its exception. The attributes contain the result:
 
         with KopfRunner(["run", "-A", "--verbose", "operator.py"], timeout=60) as runner:
             ...  # create objects, and wait for the consequences
@@ -85,7 +85,7 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
         return False
 
     def _target(self) -> None:
-        # The loop of the thread, for code of handler files that asks for the current one.
+        # The loop of the thread, for handler files that call `asyncio.get_event_loop()`.
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         self._ready.set()
@@ -155,12 +155,12 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
 
     @property
     def exc_info(self) -> _ExcInfo:
-        """The exception of the command with its type and traceback, as of `sys.exc_info()`."""
+        """The exception of the command with its type and traceback, as in `sys.exc_info()`."""
         return self._future.result().exc_info  # type: ignore[return-value]
 
 
 def _drain(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancels the tasks that are left, and closes the asynchronous generators and the executor."""
+    """Cancels the remaining tasks, and closes the asynchronous generators and the executor."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()

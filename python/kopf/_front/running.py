@@ -1,4 +1,4 @@
-"""Running operators: in a process of their own, or embedded into an application."""
+"""Running of operators: in their own process, or embedded into an application."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ __all__ = ["OperatorError", "operator", "run", "run_tasks", "spawn_tasks"]
 
 logger = logging.getLogger("kopf._core.reactor.running")
 
-#: How often effective levels of loggers are looked up at most, in seconds.
+#: Minimum interval between lookups of the effective levels of loggers, in seconds.
 LEVELS_INTERVAL = 0.05
 
-#: How often settings are compared with those of the startup at most, in seconds.
+#: Minimum interval between comparisons of settings with those of the startup, in seconds.
 SETTINGS_INTERVAL = 5.0
 
-#: How long the end of the interpreter waits for operators in daemonic threads, in seconds.
+#: Time for which the exiting interpreter waits for operators in daemonic threads, in seconds.
 EXIT_TIMEOUT = 10.0
 
 
 class OperatorError(RuntimeError):
-    """The operator cannot go on."""
+    """An error that ended the operator."""
 
 
 def run(
@@ -109,7 +109,7 @@ async def spawn_tasks(
     memo: object | None = None,
     _command: Coroutine[None, None, None] | None = None,
 ) -> Collection[asyncio.Task[None]]:
-    """Starts an operator in the current loop. Returns its tasks, to be awaited or cancelled."""
+    """Starts an operator in the current loop. Returns its tasks."""
     running = operator(
         lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
         memories=memories, insights=insights, identity=identity, standalone=standalone,
@@ -219,7 +219,7 @@ async def operator(
 
 def _copy_memo(memo: object) -> object:
     """Returns a copy of the operator's memo for an object."""
-    # The general way takes several times longer than all the rest of a review's memo.
+    # `copy.copy()` takes several times longer than the other work for the memo of a review.
     return Memo(memo) if type(memo) is Memo else copy.copy(memo)
 
 
@@ -258,7 +258,7 @@ class RunningOperator:
         self._fixed_settings: fixing.Snapshot = {}
 
     def declare(self) -> None:
-        """Hands the handlers over, as they are registered now."""
+        """Sends the currently registered handlers to the engine."""
         handlers = lowering.all_handlers(self.registry)
         indexing = [handler for handler in handlers if isinstance(handler, IndexingHandler)]
         self.bridge.indexers.ensure(indexing)
@@ -298,7 +298,7 @@ class RunningOperator:
             return await asyncio.shield(self._ended)
         except asyncio.CancelledError:
             self.engine.stop()
-            # Further cancellations do not make it end any faster.
+            # Further cancellations do not make the engine end faster.
             while not self._ended.done():
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.shield(self._ended)
@@ -318,8 +318,8 @@ class RunningOperator:
         self.engine.join()
         self.bridge.close()
         _running.discard(self)
-        # The garbage collector does not see references of the native module: without this, the settings with
-        # their threads would never be released.
+        # The garbage collector does not see references of the native module. Without this, the
+        # settings and their threads would never be released.
         self.bridge.detach()
 
     def is_left(self) -> bool:
@@ -367,7 +367,7 @@ class RunningOperator:
             return
 
         def kill() -> None:
-            # The main thread is over while the interpreter waits for other threads at its end.
+            # The main thread has ended while the interpreter waits for other threads at its exit.
             if self in _running or not threading.main_thread().is_alive():
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -380,10 +380,10 @@ _running: weakref.WeakSet[RunningOperator] = weakref.WeakSet()
 
 
 def _stop_left() -> None:
-    """Stops operators that the interpreter leaves behind when it ends.
+    """Stops operators that still run when the interpreter exits.
 
-    These are in daemonic threads, or their loops are stopped. Otherwise, it would wait forever for the
-    threads of their sync daemons.
+    They run in daemonic threads, or their loops are stopped. Otherwise, the interpreter would wait
+    forever for the threads of their sync daemons.
     """
     left = [
         operator for operator in list(_running)
@@ -396,20 +396,20 @@ def _stop_left() -> None:
     deadline = time.monotonic() + EXIT_TIMEOUT
     while any(operator.is_left() for operator in left):
         if time.monotonic() > deadline:
-            logger.warning("The operator has not stopped in %s seconds and is left behind.", EXIT_TIMEOUT)
+            logger.warning("The operator is abandoned: not stopped in %s seconds.", EXIT_TIMEOUT)
             break
         time.sleep(0.01)
 
 
 def _forget_all() -> None:
-    """In a forked child: its engines have no threads."""
+    """Drops all operators in a forked child, where the threads of their engines do not exist."""
     for operator in _running:
         operator.bridge.is_forked = True
     _running.clear()
 
 
 if hasattr(threading, "_register_atexit"):
-    # Called before the threads of executors are waited for, unlike the functions of `atexit`.
+    # Called before waiting for the threads of executors, unlike the functions of `atexit`.
     import concurrent.futures.thread
 
     threading._register_atexit(_stop_left)

@@ -1,4 +1,4 @@
-"""`kopf sandbox`: an API server in this process, alone or for a program, and its data folders."""
+"""`kopf sandbox`: an API server in this process, standalone or for a program."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class _Sandbox(click.Group):
 @click.option("--seed", type=int, help="Number that makes uids and faults repeatable.")
 @click.option("-f", "--filename", "filenames", multiple=True, help="Manifest; repeatable.")
 @click.option("--dump", "dumps", multiple=True,
-              help="Manifest whose objects are stored as they are, with uids and statuses; repeatable.")
+              help="Manifest of objects to store unchanged, with uids; repeatable.")
 @click.pass_context
 def sandbox(
     context: click.Context, /, filenames: tuple[str, ...], simulate: str | None, **options: Any,
 ) -> None:
     """Run a Kubernetes API server in this process until Ctrl-C, or for a program.
 
-    A program after `--` runs with KUBECONFIG set; the sandbox ends with it, and so does this command,
-    with the same exit code.
+    A program after `--` runs with KUBECONFIG set. The sandbox ends with the program, and this
+    command exits with the same exit code.
     """
     if context.invoked_subcommand is not None:
         if filenames or simulate or any(options.values()):
@@ -103,7 +103,7 @@ def _run_program(command: list[str]) -> int:
     def forward(number: int, _: object) -> None:
         if process is None:
             early.append(number)
-        # A terminal sends its signals to the program as well.
+        # A terminal also sends its signals to the program.
         elif number not in of_terminal or not sys.stdin.isatty():
             process.send_signal(number)
 
@@ -145,7 +145,7 @@ def export(data: str, output: str) -> None:
 @click.option("--data", type=click.Path(file_okay=False), required=True, help="The folder.")
 @click.option("-f", "--filename", "filenames", multiple=True, required=True, help="Dump; repeatable.")
 def import_(data: str, filenames: tuple[str, ...]) -> None:
-    """Store the objects of dumps in a data folder as they are, with uids, statuses and owners."""
+    """Store the objects of dumps unchanged in a data folder, with uids, statuses and owners."""
     from kopf import _kopf
     from kopf._front import sandboxes
 

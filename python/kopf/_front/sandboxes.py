@@ -23,7 +23,7 @@ __all__ = ["greeting", "read_manifest", "sandbox", "sandbox_fixture", "wait_for_
 #: A file or folder with manifests, or an object.
 Manifest = str | os.PathLike[str] | Mapping[str, Any]
 
-#: Variables by which clients find the cluster they run in. They take precedence over the
+#: Variables by which clients in a pod find their cluster. They take precedence over the
 #: kubeconfig, so tests in a pod would change the real cluster.
 _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
@@ -33,22 +33,22 @@ _LOCATION = "KUBE_CONFIG_DEFAULT_LOCATION"
 
 
 class sandbox(ClusterClient):
-    """A context manager with a Kubernetes API in memory, for tests and for trying things.
+    """A context manager with a Kubernetes API in memory, for tests and experiments.
 
-    `KUBECONFIG` points to it for the duration, so operators, kubectl and all clients use it. The
-    manifests are files, folders, `-` for stdin, or objects as dicts. They are loaded before it
-    starts, CRDs and namespaces first. There are no nodes and no controllers: a Deployment creates
-    no pods, unless it is simulated.
+    `KUBECONFIG` points to it inside the context, so operators, kubectl and all clients use it. The
+    manifests are files, folders, `-` for stdin, or objects as dicts. They are loaded at the start,
+    CRDs and namespaces first. There are no nodes and controllers: a Deployment creates no pods,
+    unless it is simulated.
 
     - `rbac` checks every request against roles and bindings.
-    - `data` is a folder in which the objects are kept over restarts.
-    - `dumps` are manifests of existing clusters, such as of `kubectl get -A -o yaml`. Their objects are
-      stored as they are, with their uids, statuses and owners, before the other manifests.
+    - `data` is a folder that stores the objects across restarts.
+    - `dumps` are manifests of existing clusters, e.g. from `kubectl get -A -o yaml`. Their objects are
+      stored unchanged before the other manifests, with their uids, statuses and owners.
     - `simulate` is `True`, `"all"`, or kinds whose controllers are simulated, such as
       `["pods", "deployments", "replicasets"]`; pods are ready after `ready_after` seconds (1). The
       annotation `sandbox.kopf.dev/simulate` of an object makes it fail.
-    - `faults` is a file with rules of faults to inject, or a list of such rules as dicts.
-    - `seed` makes uids, generated names and decisions of faults repeatable.
+    - `faults` is a file with fault rules, or a list of such rules as dicts.
+    - `seed` makes uids, generated names and faults repeatable.
 
         with sandbox("crd.yaml", {"kind": "KopfExample", ...}) as cluster:
             with KopfRunner(["run", "-A", "operator.py"]):
@@ -70,7 +70,7 @@ class sandbox(ClusterClient):
         dumps: Iterable[Manifest] = (),
     ) -> None:
         super().__init__()
-        #: References to owners that are not among the loaded objects, and so were dropped.
+        #: A warning about dropped references to owners that are not among the loaded objects.
         self.warning: str | None = None
         self._options: dict[str, Any] = {
             "rbac": rbac,
@@ -107,7 +107,7 @@ class sandbox(ClusterClient):
         return self._started().kubeconfig
 
     def start(self) -> None:
-        """Starts the server and sets `KUBECONFIG`; errors leave nothing behind."""
+        """Starts the server and sets `KUBECONFIG`; reverts everything on errors."""
         from kopf import _kopf
 
         if self._native is not None:
@@ -130,7 +130,7 @@ class sandbox(ClusterClient):
         self._locations = _relocate(str(self._file))
 
     def stop(self) -> None:
-        """Stops the server and restores the environment; a chosen kubeconfig file stays."""
+        """Stops the server and restores the environment; a given kubeconfig file is kept."""
         native, self._native = self._native, None
         if native is None:
             return
@@ -175,7 +175,7 @@ class sandbox(ClusterClient):
         else:
             self._folder = tempfile.TemporaryDirectory(prefix="kopf-sandbox-")
             self._file = pathlib.Path(self._folder.name, "kubeconfig")
-        # The file has credentials: it is readable for the user only, from the beginning on.
+        # The file contains credentials, so it is created readable only for the user.
         descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
@@ -212,14 +212,14 @@ def _relocate(path: str) -> list[tuple[Any, Any]]:
 
 
 def _simulated(kinds: bool | str | Iterable[str]) -> str | None:
-    """Returns the list of kinds to simulate as the native sandbox takes it."""
+    """Returns the kinds to simulate in the format of the native sandbox."""
     if isinstance(kinds, bool):
         return "all" if kinds else None
     return kinds if isinstance(kinds, str) else ",".join(kinds) or None
 
 
 def _rules(faults: str | os.PathLike[str] | Sequence[Mapping[str, Any]]) -> str:
-    """Returns rules of faults as text: the content of a file, or the given rules."""
+    """Returns the content of a file of fault rules, or the given rules as YAML."""
     if isinstance(faults, (str, os.PathLike)):
         return pathlib.Path(faults).read_text(encoding="utf-8")
     import json
@@ -228,7 +228,7 @@ def _rules(faults: str | os.PathLike[str] | Sequence[Mapping[str, Any]]) -> str:
 
 
 def read_manifest(manifest: Manifest) -> Iterator[str]:
-    """Yields the manifests as texts; of folders, all YAML and JSON files in the order of names."""
+    """Yields the contents of manifests; of folders, all YAML and JSON files ordered by name."""
     if isinstance(manifest, Mapping):
         import json
 

@@ -56,9 +56,9 @@ def crd(
             replicas: int = 1
 
     The kind is the name of the class without `Spec`. A model with a field `spec` is the whole body.
-    Without a model for it, the status accepts arbitrary fields, as handlers store results there.
-    Several versions of a resource make one definition; the last one is stored unless `storage=True`
-    selects another. The class itself is not changed, and can annotate arguments of handlers.
+    Without a model, the status accepts arbitrary fields, because handlers store results there.
+    Several versions of a resource form one definition; the last one is the storage version unless
+    `storage=True` selects another. The class is not changed and can annotate arguments of handlers.
     """
 
     def decorator(cls: _C) -> _C:
@@ -141,10 +141,10 @@ def _schema(declaration: Declaration) -> dict[str, Any]:
     schema = structural.schema_of(declaration.model)
     status = {"type": "object", **structural.ANYTHING}
     if declaration.status is not None:
-        # Results of handlers are stored beside the fields of the model.
+        # Results of handlers are stored next to the fields of the model.
         status = {**structural.schema_of(declaration.status), **structural.ANYTHING}
     if "spec" in schema.get("properties", {}):
-        # The API server adds these to all resources, and permits no other schemas for them.
+        # The API server adds these to all resources and permits no other schemas for them.
         for name in ("apiVersion", "kind", "metadata"):
             schema["properties"].pop(name, None)
         required = [name for name in schema.pop("required", []) if name in schema["properties"]]

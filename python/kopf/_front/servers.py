@@ -41,9 +41,9 @@ _AIOHTTP_METHODS = ("_serve", "_build_ssl", "_build_url", "_allocate_free_port")
 
 
 class WebhookContextManager:
-    """A base of servers and tunnels that run for as long as their context.
+    """The base class of servers and tunnels that run as long as their context.
 
-    The operator enters the context before it starts iterating, and exits it in the end, because the
+    The operator enters the context before it starts iterating, and exits it at the end, because the
     cleanup of asynchronous generators is otherwise delayed until garbage collection.
     """
 
@@ -159,7 +159,7 @@ class WebhookServer(WebhookContextManager):
         try:
             starting = server.start(fn)
         except LookupError:
-            # Outside of an operator there is no engine to serve requests.
+            # Outside of an operator, there is no engine to serve requests.
             async for fallback in self._serve_by_aiohttp(fn):
                 yield fallback
             return
@@ -216,7 +216,7 @@ class WebhookServer(WebhookContextManager):
         digest = hashlib.sha256()
         for path in (self.certfile, self.pkeyfile, self.cafile):
             if path is not None:
-                # Files that are being replaced can be absent for a moment.
+                # Files can be absent while they are being replaced.
                 content = pathlib.Path(path).read_bytes() if os.path.exists(path) else b""
                 digest.update(hashlib.sha256(content).digest())
         return digest.digest()
@@ -238,7 +238,7 @@ class WebhookServer(WebhookContextManager):
 
     @staticmethod
     def _allocate_free_port() -> int:
-        """Returns a port that is free at the moment."""
+        """Returns a currently free port."""
         import socket
 
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
@@ -249,7 +249,7 @@ class WebhookServer(WebhookContextManager):
 
     @staticmethod
     def _get_accessible_addr(addr: str | None) -> str:
-        """Returns the address by which others reach a server that listens on `addr`."""
+        """Returns the address at which clients reach a server that listens on `addr`."""
         if addr is None:
             return "localhost"
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(addr, addr)
@@ -303,7 +303,7 @@ class ClusterDetector:
 
 
 class WebhookAutoServer(ClusterDetector, WebhookServer):
-    """A server that detects the local cluster and uses its name of this machine."""
+    """A server that detects the local cluster and uses the name of this machine in it."""
 
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serves reviews until the iteration ends."""

@@ -1,4 +1,4 @@
-"""Webhook servers of users: iterated in the loop, with reviews by the engine."""
+"""Webhook servers of users: iterated in the event loop, with reviews by the engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ServingMixin", "guess_host"]
 
 serving_var: contextvars.ContextVar[Serving] = contextvars.ContextVar("kopf_serving")
-"""The operator as seen by the webhook server whose code runs."""
+"""The interface of the operator for the running webhook server."""
 
 REFUSALS: dict[str, type[Exception]] = {
     "ambiguous": AmbiguousResourceError,
@@ -48,7 +48,7 @@ class ServingMixin:
             webhooks.WebhookAutoTunnel: "auto_tunnel",
         }
         kind = kinds.get(type(server))
-        # Methods can also be replaced in the class itself, before the operator starts.
+        # Methods can also be replaced in the class itself before the operator starts.
         if kind is None or getattr(server, "context", None) is not None:
             return None
         if "__call__" in vars(server) or not type(server).__call__.__module__.startswith("kopf."):
@@ -66,7 +66,7 @@ class ServingMixin:
         return {"kind": kind, **{key: value for key, value in options.items() if value is not None}}
 
     def serve(self, server: Any, serving: Serving) -> asyncio.Task[None]:
-        """Starts a server of the user. Returns the task, to be cancelled."""
+        """Starts a server of the user. Returns the task, which can be cancelled."""
         task = self.loop.create_task(_serve(self.loop, server, serving), context=self.context.copy())
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
@@ -81,7 +81,7 @@ class ServingMixin:
         sslpeer: Any,
         answer: Answer,
     ) -> None:
-        """Has a request of a native server reviewed by a function of the user."""
+        """Reviews a request of a native server by a function of the user."""
         coro = _review(fn, review, webhook, headers, sslpeer, answer)
         task = self.loop.create_task(coro, context=self.context.copy())
         self._serving.add(task)

@@ -40,7 +40,7 @@ def _describe(
     name = options["name"]
     if not name:
         first = pathlib.Path(paths[0]).absolute() if paths else None
-        # A generic name of a file says less than its folder.
+        # The folder is more descriptive than a generic file name.
         if first is not None and first.stem in {"handlers", "main", "operator"}:
             first = first.parent
         name = first.stem if first is not None else (modules[0] if modules else "operator")

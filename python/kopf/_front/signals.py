@@ -18,10 +18,11 @@ logger = logging.getLogger("kopf._core.reactor.running")
 
 @contextlib.contextmanager
 def handled(callback: Callable[[str], None]) -> Iterator[None]:
-    """Handles the signals of termination in the main thread; restores the former handlers in the end.
+    """Handles termination signals in the main thread; restores the former handlers at the end.
 
-    The first signal stops the operator, the second one ends the process with the exit code 1. Handlers of
-    `signal` are used, and not those of the loop: they also run while a function blocks the loop.
+    The first signal stops the operator, the second one ends the process with the exit code 1.
+    Handlers of `signal` are used instead of those of the loop, because they run even if a function
+    blocks the loop.
     """
     if threading.current_thread() is not threading.main_thread():
         logger.warning("OS signals are ignored: running not in the main thread.")
@@ -41,7 +42,7 @@ def handled(callback: Callable[[str], None]) -> Iterator[None]:
     former: dict[int, Any] = {}
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # `nohup` ignores SIGHUP for programs that must survive the end of the terminal.
+        # Under `nohup`, SIGHUP is ignored, so that programs survive the end of the terminal.
         is_kept = name == "SIGHUP" and number and signal.getsignal(number) is signal.SIG_IGN
         if number is not None and not is_kept:
             former[number] = signal.signal(number, on_signal)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class DaemonStoppingReason(enum.Flag):
-    """Reasons why a daemon must stop. They accumulate."""
+    """Reasons for stopping a daemon. They accumulate."""
 
     DONE = enum.auto()
     """The daemon has exited."""
@@ -28,7 +28,7 @@ class DaemonStoppingReason(enum.Flag):
     DAEMON_CANCELLED = enum.auto()
     """The daemon is cancelled."""
     DAEMON_ABANDONED = enum.auto()
-    """The daemon is not waited for any more."""
+    """The daemon is abandoned."""
 
 
 FlagReasonT = TypeVar("FlagReasonT", bound=enum.Flag)
@@ -70,12 +70,12 @@ class FlagWaiter(Generic[FlagReasonT]):
 
     @property
     def reason(self) -> DaemonStoppingReason | None:
-        """The reasons of stopping; ``None`` if the flag is not set."""
+        """The reasons for stopping; ``None`` if the flag is not set."""
         bits = self._flag.reason()
         return DaemonStoppingReason(bits) if bits else None
 
-    # The two methods exist here for type checkers: handlers annotate the flag as DaemonStopped
-    # and do either `stopped.wait(…)` or `await stopped.wait(…)`.
+    # Both methods exist for type checkers: handlers annotate the flag as DaemonStopped and call
+    # either `stopped.wait(…)` or `await stopped.wait(…)`.
     def wait(self, timeout: float | None = None) -> FlagWaiter[FlagReasonT]:
         """Waits for the flag, but at most for the timeout in seconds."""
         raise NotImplementedError

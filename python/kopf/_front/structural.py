@@ -20,8 +20,8 @@ __all__ = ["schema_of"]
 #: The schema of arbitrary values.
 ANYTHING: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
 
-#: Keywords that are copied as they are. All others have no meaning in structural schemas, or are
-#: forbidden there.
+#: Keywords that are copied unchanged. Others have no meaning in structural schemas or are
+#: forbidden.
 _KEPT = (
     "type", "description", "format", "default", "enum", "pattern", "nullable", "multipleOf",
     "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties",
@@ -50,7 +50,7 @@ def _pydantic_schema(model: Any) -> dict[str, Any]:
 def _reduce(
     schema: Mapping[str, Any] | bool, defs: Mapping[str, Any], seen: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Returns a JSON schema as a structural one: without references, titles and unions."""
+    """Converts a JSON schema to a structural one, without references, titles and unions."""
     if isinstance(schema, bool) or not schema:
         return dict(ANYTHING)
     if "$ref" in schema:
@@ -92,7 +92,7 @@ def _reduce(
 
 
 def _reduce_limits(schema: Mapping[str, Any], result: dict[str, Any]) -> None:
-    # Numbers in JSON schemas, flags in OpenAPI v3.0.
+    # Numbers in JSON schemas, booleans in OpenAPI v3.0.
     for exclusive, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if exclusive in schema:
             result[limit] = schema[exclusive]

@@ -1,4 +1,4 @@
-"""Dataclasses from plain values, with validation."""
+"""Conversion of plain values to dataclasses, with validation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build(cls: Any, value: Any, path: tuple[str | int, ...] = ()) -> Any:
     """Returns an instance of a dataclass; unknown keys are ignored.
 
     Nested dataclasses, lists, tuples, sets, dicts, unions, literals, enums, dates and scalars are
-    converted and checked. Values of all other types are taken as they are.
+    converted and validated. Values of other types are not changed.
     """
     if not isinstance(value, Mapping):
         raise InvalidField(path, f"must be an object, not {_name(value)}")

@@ -17,7 +17,7 @@ def begin(call: CurrentCall, context: contextvars.Context) -> Any:
     """Starts the span of a call, and makes it the current one in the context of the call.
 
     Returns ``None`` if the operator has not imported ``opentelemetry``. Without a configured tracer
-    provider, the span is one that records nothing.
+    provider, the span records nothing.
     """
     trace = sys.modules.get("opentelemetry.trace")
     current = sys.modules.get("opentelemetry.context")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WebhookAutoTunnel", "WebhookNgrokTunnel"]
 
-#: Seconds until ngrok must have connected.
+#: Time limit for ngrok to connect, in seconds.
 _PATIENCE = 60
 
 
@@ -89,7 +89,7 @@ class WebhookNgrokTunnel(WebhookContextManager):
     async def _spawn(self, upstream: str) -> asyncio.subprocess.Process:
         binary = os.fspath(self.binary) if self.binary is not None else "ngrok"
         region = ["--region", self.region] if self.region else []
-        # Command lines are visible to all users of the machine, so the token is not on it.
+        # Command lines are visible to all users of the machine, so the token is in the environment.
         environ = {**os.environ, **({"NGROK_AUTHTOKEN": self.token} if self.token else {})}
         try:
             return await asyncio.create_subprocess_exec(

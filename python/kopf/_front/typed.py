@@ -1,7 +1,7 @@
 """Typed arguments of handlers: models of pydantic and dataclasses instead of mappings.
 
 A handler whose parameter `spec`, `status`, `body`, `old` or `new` is annotated with a model gets an
-instance of it. All other annotations (`kopf.Spec`, `dict`, TypedDict, `Any`) change nothing. In
+instance of it. All other annotations (`kopf.Spec`, `dict`, TypedDict, `Any`) have no effect. In
 daemons and timers, which otherwise get live views, the instance is a snapshot at the call.
 """
 
@@ -37,7 +37,7 @@ def plan(fn: Callable[..., Any]) -> Plan | None:
     """Returns the conversions that the annotations of a function require, `None` if there are none.
 
     Annotations in quotes are evaluated in the scope of the function; those that cannot be
-    evaluated, such as names imported for type checkers only, change nothing.
+    evaluated, such as names imported only for type checkers, have no effect.
     """
     target = _target(fn)
     annotations = getattr(target, "__annotations__", None) or {}
@@ -55,7 +55,7 @@ def plan(fn: Callable[..., Any]) -> Plan | None:
 def apply(plan: Plan, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Replaces the planned arguments with models, in place.
 
-    Raises `PermanentError` with the path of the first invalid field, as retries cannot help.
+    Raises `PermanentError` with the path of the first invalid field, because retries cannot help.
     """
     for name, convert in plan.conversions:
         if name in kwargs:
@@ -98,7 +98,7 @@ def _resolve(annotation: Any, target: Any) -> Any:
 
 
 def _model_of(annotation: Any) -> type | None:
-    """Returns the model of an annotation, also of an optional or annotated one."""
+    """Returns the model of an annotation, including optional and annotated ones."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _model_of(typing.get_args(annotation)[0])
@@ -112,7 +112,7 @@ def _model_of(annotation: Any) -> type | None:
 
 def _is_model(cls: type) -> bool:
     # The views of the framework are neither dataclasses nor models. If the annotation is a model of
-    # pydantic, then pydantic is imported already.
+    # pydantic, then pydantic is already imported.
     return dataclasses.is_dataclass(cls) or is_pydantic(cls)
 
 
@@ -150,7 +150,7 @@ def _parse_by_pydantic(parse: Callable[[Any], Any], value: Any) -> Any:
 def _convert(name: str, parse: Callable[[Any], Any], value: Any) -> Any:
     from kopf._front.structures import InvalidField
 
-    # There is nothing before the creation and after the deletion.
+    # There is no value before the creation and after the deletion.
     if value is None:
         return None
     try:

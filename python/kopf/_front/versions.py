@@ -1,4 +1,4 @@
-"""Versions: of the public interface, which is that of the original, and of this engine."""
+"""Versions of the public interface, which equals that of the original, and of this engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhook configurations that are maintained without the operator."""
+"""Webhook configurations for use without their management by the operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers and tunnels of admission webhooks under one name."""
+"""Servers and tunnels of admission webhooks in one module."""
 
 from __future__ import annotations
 

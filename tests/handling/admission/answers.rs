@@ -307,7 +307,7 @@ fn patches_of_deleted_objects_are_warned_of() {
         let response = desk.ask(review(stage, "DELETE", None, Some(thing))).await;
         assert_eq!(response["allowed"], true);
         let last = stage.log.of("obj").pop().unwrap().message;
-        assert!(last.contains("refuses deletions with changes"), "{last}");
+        assert!(last.contains("rejects deletions with changes"), "{last}");
     });
 }
 
@@ -334,7 +334,7 @@ fn validating_handlers_that_change_objects_are_warned_of() {
             let log = stage.log.of("obj");
             let warned = log
                 .iter()
-                .any(|record| record.message.contains("changed by validating handlers"));
+                .any(|record| record.message.contains("Validating handlers have changed"));
             assert_eq!(warned, is_warned, "{id}");
         }
     });

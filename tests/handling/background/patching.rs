@@ -220,11 +220,7 @@ fn what_the_server_never_takes_is_given_up() {
         stage.create("obj", json!({})).await;
         stage.pass(25.0).await;
         assert_eq!(stage.journal.count("tick"), 3);
-        assert!(
-            stage
-                .log
-                .has("obj", "What Timer 'tick' wants to be written is given up")
-        );
+        assert!(stage.log.has("obj", "The patch of Timer 'tick' is dropped"));
     });
 }
 

@@ -1,8 +1,9 @@
 //! Activities of the operator: startup, cleanup, authentication, probing.
 //!
-//! The handlers of an activity are called one after another. Handlers to be retried are called in the
-//! next round, when the first of them is due. Their progress is kept in memory only. The activity ends
-//! when all its handlers have finished; it fails if any of them has failed permanently.
+//! The handlers of an activity are called one after another. Handlers to be retried are called in
+//! the next round, when the first of them is due. Their progress is kept in memory only. The
+//! activity ends when all its handlers have finished; it fails if any of them has failed
+//! permanently.
 
 mod life;
 mod outcome;
@@ -42,7 +43,8 @@ impl Activities {
         self.handlers.is_empty()
     }
 
-    /// Calls all handlers until all are finished. Returns their results in the order of the handlers.
+    /// Calls all handlers until all are finished. Returns their results in the order of the
+    /// handlers.
     ///
     /// `context` is called before every attempt, because the context can change between attempts.
     ///

@@ -96,7 +96,7 @@ fn temporary(seconds: u64) -> HandlerResult {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_handlers_it_is_over_at_once() {
+async fn activity_without_handlers_ends_at_once() {
     let play = Play::default();
     assert_eq!(play.run().await.unwrap().iter().count(), 0);
 }
@@ -164,7 +164,7 @@ async fn the_same_function_is_called_once_per_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_failure_fails_all_but_only_after_the_others() {
+async fn one_failure_fails_the_activity_after_all_handlers() {
     let play = Play::default()
         .handler(
             "bad",
@@ -188,7 +188,7 @@ async fn one_failure_fails_all_but_only_after_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_and_modes_are_those_of_all_handlers() {
+async fn limits_and_error_modes_apply() {
     let oops = || Err(HandlerError::arbitrary("oops"));
     // By default, errors are retried after the default delay.
     let play = Play::default().handler("fn", Retrying::default(), vec![oops(), Ok(None)]);
@@ -225,7 +225,7 @@ async fn limits_and_modes_are_those_of_all_handlers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_takes_too_long_is_cut_off() {
+async fn an_attempt_is_cancelled_at_its_timeout() {
     let mut play = Play::default();
     let timeout = limited(|limits| limits.timeout = Some(Duration::from_secs(25)));
     let run: Run = Box::new(|_| Box::pin(std::future::pending()));
@@ -237,13 +237,13 @@ async fn an_attempt_that_takes_too_long_is_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_can_be_anything() {
+async fn results_can_be_of_any_type() {
     struct Ticket(u32);
     let mut play = Play::default();
     for number in [1, 2] {
         let run: Run = Box::new(move |call| {
             call.slot.put(Ticket(number));
-            // A failed attempt leaves nothing behind.
+            // A failed attempt leaves no result.
             let result = if call.retry < number {
                 temporary(1)
             } else {
@@ -273,7 +273,7 @@ mod life {
 
     type Steps = Arc<Mutex<Vec<String>>>;
 
-    /// Returns a handler that records its name and has this outcome.
+    /// Returns a handler that records its name and returns this outcome.
     fn handler(
         activity: Activity,
         id: &str,
@@ -308,7 +308,7 @@ mod life {
         Err(HandlerError::permanent("no way"))
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it is one of several outcomes")]
+    #[expect(clippy::unnecessary_wraps, reason = "one of several outcomes")]
     fn works(_: &Call) -> HandlerResult {
         Ok(None)
     }
@@ -328,7 +328,7 @@ mod life {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn startup_comes_before_and_cleanup_after_everything_even_an_error() {
+    async fn startup_runs_first_and_cleanup_last_even_after_an_error() {
         let steps = Steps::default();
         let operator = operator([
             handler(Activity::Startup, "begin", &steps, works),
@@ -347,7 +347,7 @@ mod life {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failed_startup_ends_it_before_anything_else() {
+    async fn a_failed_startup_ends_the_operator() {
         let steps = Steps::default();
         let operator = operator([
             handler(Activity::Startup, "begin", &steps, fails),
@@ -362,7 +362,7 @@ mod life {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_error_is_the_one_that_counts() {
+    async fn the_first_error_is_returned() {
         let steps = Steps::default();
         let captured = capture(Level::ERROR);
         let operator = operator([handler(Activity::Cleanup, "end", &steps, fails)]);
@@ -396,7 +396,7 @@ mod life {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_startup_that_is_stopped_is_no_error_and_is_not_cleaned_up() {
+    async fn a_cancelled_startup_is_not_an_error_and_skips_the_cleanup() {
         let captured = capture(Level::WARN);
         let steps = Steps::default();
         let operator = operator([
@@ -419,7 +419,7 @@ mod life {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn settings_are_as_the_startup_handlers_leave_them() {
+    async fn startup_handlers_can_change_settings() {
         let steps = Steps::default();
         let change = |change: fn(&mut Settings)| {
             move |call: &Call| {
@@ -450,7 +450,7 @@ mod life {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn senseless_settings_of_startup_handlers_are_refused_by_name() {
+    async fn invalid_settings_of_startup_handlers_are_rejected_by_name() {
         let steps = Steps::default();
         let operator = operator([
             handler(Activity::Startup, "begin", &steps, |call| {

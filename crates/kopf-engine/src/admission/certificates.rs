@@ -1,4 +1,4 @@
-//! The Secret through which replicas share the certificate of their webhook servers.
+//! The Secret with the certificate that the webhook servers of replicas share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tracing::warn;
 use crate::leading;
 
 /// Delay before a failed request is repeated, in addition to the retries of the client.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Store of the shared certificate.
 #[derive(Debug)]
@@ -27,11 +27,11 @@ pub(super) struct Secrets {
     name: String,
 }
 
-/// Errors of the Secret that end the webhook server at its start.
+/// Errors of the Secret, which end the webhook server at its start.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(
-        "the {secret} does not have the webhook certificate of these replicas: delete it, or set another \
+        "the {secret} does not contain the webhook certificate of these replicas: delete it, or set another \
          name in settings.leading.certificate_secret"
     )]
     Unusable {
@@ -113,7 +113,7 @@ impl Secrets {
             match written {
                 Ok(object) => return Ok(Some(parsed(&secret, &object)?)),
                 Err(error) if error.is_conflict() => return Ok(None),
-                // It was deleted meanwhile. A missing namespace is an error.
+                // The Secret was deleted meanwhile. A missing namespace is an error.
                 Err(error) if error.is_not_found() && replaced.is_some() => return Ok(None),
                 Err(error) if error.is_transient() => wait(&secret, &error).await,
                 Err(error) => return Err(explained(verb, secret, error).into()),
@@ -141,7 +141,7 @@ async fn wait(secret: &CertificateSecret, error: &kopf_client::Error) {
     warn!(
         "The {secret} with the webhook certificate is not accessible now: {error}. Trying again."
     );
-    sleep(RETRY).await;
+    sleep(RETRY_DELAY).await;
 }
 
 fn explained(verb: &'static str, secret: CertificateSecret, error: kopf_client::Error) -> Error {

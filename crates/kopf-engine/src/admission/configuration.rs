@@ -5,8 +5,8 @@
 //! watch of the object, pause, peers ────────────────────┴─► decide ─► write, now or later
 //! ```
 //!
-//! The rules are in [`kopf_core::admission`]: who owns the object, when it is written, and how
-//! changes by other clients are backed off.
+//! The rules are in [`kopf_core::admission`]: ownership, times of writes, and backoff after changes
+//! by other clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +30,15 @@ use crate::observation::Insights;
 use crate::shared::Shared;
 
 /// Delay before a failed write is repeated, in addition to the retries of the client.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// Time for a request in flight when the operator stops.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for a request in flight when the operator stops.
+const REQUEST_GRACE: Duration = Duration::from_secs(5);
 
-/// First delay between conflicting releases; it doubles each time.
-const CONFLICT: Duration = Duration::from_millis(100);
+/// First delay between conflicting releases; doubled each time.
+const CONFLICT_DELAY: Duration = Duration::from_millis(100);
 
-/// Manager of the configuration of one type.
+/// Manager of the webhook configuration of one type.
 #[derive(Debug)]
 pub(super) struct Manager {
     pub(super) type_: WebhookType,
@@ -56,9 +56,9 @@ struct Managed {
     seen: Option<Seen>,
     written: Option<Written>,
     restorations: Restorations,
-    /// The write that is due, or will be.
+    /// The next write.
     planned: Option<Planned>,
-    /// The owner that this operator has yielded to, to be logged once.
+    /// The owner to which this operator has yielded; logged once.
     yielded_to: Option<Owner>,
 }
 
@@ -71,7 +71,7 @@ struct Written {
     version: Option<String>,
 }
 
-/// A write that is due at some time.
+/// A scheduled write.
 #[derive(Clone, Copy, PartialEq)]
 struct Planned {
     reason: Reason,
@@ -87,7 +87,7 @@ enum Precondition {
 }
 
 impl Manager {
-    /// Manages the configuration until it is stopped. Then only persistent webhooks are left.
+    /// Manages the configuration until stopped. Then only persistent webhooks are kept.
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         let beginning = async {
             let (resources, _) = self.insights.next().await?;
@@ -114,12 +114,12 @@ impl Manager {
         kept
     }
 
-    /// Reconciles the object after every change: of the webhook server's address, of the cluster's
+    /// Reconciles the object after every change of the server's address, of the cluster's
     /// resources, of the object itself, of the pause and of the known peers.
     async fn keep(&mut self, managed: &mut Managed, halt: &CancellationToken) -> Result<(), Error> {
         let settings = &self.shared.context.settings.watching;
-        let sign = self.shared.inspect.vitals().stream(managed.to_string());
-        let mut watcher = Watcher::new(Arc::clone(&managed.object), settings, sign);
+        let health = self.shared.inspect.vitals().stream(managed.to_string());
+        let mut watcher = Watcher::new(Arc::clone(&managed.object), settings, health);
         let mut peers = self.shared.known_peers.subscribe();
         loop {
             let config = self.announced.borrow_and_update().clone();
@@ -140,8 +140,9 @@ impl Manager {
                 reason = at(due) => {
                     tokio::select! {
                         written = self.write(managed, desired.as_ref(), reason) => written?,
-                        // A request that is dropped at once could still arrive after the release.
-                        () = patience(halt) => return Ok(()),
+                        // A request that is dropped immediately could still arrive after the
+                        // release.
+                        () = request_grace(halt) => return Ok(()),
                     }
                     false
                 }
@@ -163,7 +164,7 @@ impl Manager {
             return;
         };
         if let Some(planned) = &mut managed.planned {
-            // New content does not wait for the delay of a restoration.
+            // New content is not delayed by a restoration.
             if reason == planned.reason || reason.is_restoration() {
                 planned.reason = reason;
                 return;
@@ -197,7 +198,7 @@ impl Manager {
         };
         let decision = decide(&self.me, situation(&self.shared, owner, content));
         match (decision, &managed.written) {
-            // Nothing of this operator is restored before its first write.
+            // Before its first write, this operator has nothing to restore.
             (Decision::Write(_), None) => Decision::Write(Reason::Outdated),
             (decision, _) => decision,
         }
@@ -236,14 +237,16 @@ impl Manager {
                 managed.wrote(desired, &body);
                 return Ok(());
             }
-            Ok(None) => "it exists when it is created, and does not when it is patched".to_owned(),
+            Ok(None) => {
+                "the creation reports that it exists, the patch that it does not".to_owned()
+            }
             Err(error) if is_passing(&error) || managed.written.is_some() => error.to_string(),
             Err(error) => return Err(managed.object.explain("patch", error)),
         };
         warn!(
-            "The {type_} webhook {name} cannot be reconfigured now, it will be tried again: {problem}"
+            "The {type_} webhook {name} cannot be reconfigured now and will be retried: {problem}"
         );
-        let at = Instant::now() + RETRY;
+        let at = Instant::now() + RETRY_DELAY;
         managed.planned = Some(Planned { reason, at });
         Ok(())
     }
@@ -266,8 +269,8 @@ impl Manager {
         );
     }
 
-    /// Removes the webhooks that are not persistent, and the ownership, unless another operator owns
-    /// the object by now.
+    /// Removes the webhooks that are not persistent, and the ownership, unless another operator
+    /// owns the object.
     async fn release(
         &self,
         managed: &Managed,
@@ -276,7 +279,7 @@ impl Manager {
         let object = &managed.object;
         let kept = self.webhooks(config, Kept::Persistent);
         let mut precondition = managed.precondition(&self.me);
-        let mut delay = CONFLICT;
+        let mut delay = CONFLICT_DELAY;
         loop {
             if let Precondition::Version(version) = &precondition {
                 let payload = json!({
@@ -315,7 +318,7 @@ impl Manager {
     }
 }
 
-/// Webhooks to be written.
+/// The webhooks to write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     All,
@@ -334,7 +337,7 @@ impl Managed {
         }
     }
 
-    /// Takes an observed version, unless it is older than the last write.
+    /// Stores an observed version, unless it is older than the last write.
     fn see(&mut self, seen: Seen) {
         let written = self.written.as_ref();
         let version = written.and_then(|written| written.version.as_deref());
@@ -362,7 +365,8 @@ impl Managed {
         }
     }
 
-    /// The version of the object can be used only if it was this operator's when last seen.
+    /// Returns the condition of the release. The last seen version is used only if this operator
+    /// owned it.
     fn precondition(&self, me: &Owner) -> Precondition {
         match &self.seen {
             Some(Seen::Present(present)) if present.owner.as_ref() == Some(me) => {
@@ -400,10 +404,10 @@ async fn create(object: &ConfigurationObject) -> Result<(), Error> {
             Err(error) if error.is_transient() => {
                 let ConfigurationObject { type_, name, .. } = object;
                 warn!(
-                    "The {type_} webhook {name} cannot be created now, it will be tried again: \
+                    "The {type_} webhook {name} cannot be created now and will be retried: \
                      {error}"
                 );
-                sleep(RETRY).await;
+                sleep(RETRY_DELAY).await;
             }
             Err(error) => return Err(object.explain("create", error)),
         }
@@ -415,7 +419,7 @@ fn is_passing(error: &kopf_client::Error) -> bool {
     error.is_transient() || error.is_conflict()
 }
 
-/// Waits for the time of a planned write; forever if there is none.
+/// Waits for the time of a scheduled write; forever if there is none.
 async fn at(planned: Option<Planned>) -> Reason {
     match planned {
         Some(Planned { reason, at }) => {
@@ -435,8 +439,8 @@ async fn pause_changed(shared: &Shared) {
     }
 }
 
-/// Waits until a request in flight is given up.
-async fn patience(halt: &CancellationToken) {
+/// Waits until a request in flight is abandoned.
+async fn request_grace(halt: &CancellationToken) {
     halt.cancelled().await;
-    sleep(PATIENCE).await;
+    sleep(REQUEST_GRACE).await;
 }

@@ -1,4 +1,4 @@
-//! Conversions of objects between versions, by the handlers.
+//! Conversions of objects between versions by handlers.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::logger::ObjectLogger;
 use crate::observation::Resources;
 use crate::shared::Shared;
 
-/// Returns the handlers of conversions.
+/// Returns the conversion handlers.
 pub(super) fn handlers(registry: &Registry) -> Vec<Arc<Handler<Function>>> {
     let handlers = registry.handlers().iter();
     handlers
@@ -48,7 +48,7 @@ impl Converter {
         self.handlers.iter().any(|handler| handler.has_callbacks())
     }
 
-    /// Converts all objects of a review. If one of them fails, all do: so the API defines it.
+    /// Converts all objects of a review. If one of them fails, all fail, as defined by the API.
     pub(super) async fn convert(&self, review: Value) -> Result<Value, Refusal> {
         let mut review = ConversionReview::read(review)?;
         let mut converted = Vec::with_capacity(review.objects.len());
@@ -98,8 +98,8 @@ impl Converter {
         Ok(object)
     }
 
-    /// Calls one handler. The result is the returned object with the patch applied; without a returned
-    /// object, the patch is applied to the given one.
+    /// Calls one handler. The result is the returned object, or the given one if none is returned,
+    /// with the patch applied.
     async fn step(
         &self,
         handler: &Handler<Function>,
@@ -139,7 +139,7 @@ impl Converter {
         accept(object, patched, &api_version).map_err(|error| error.to_string())
     }
 
-    /// Returns the resource of a kind in all its versions.
+    /// Returns the resource of a kind in all versions.
     fn resources_of(&self, group: &str, kind: &Value) -> Vec<Arc<Resource>> {
         let resources = self.resources.borrow().clone().unwrap_or_default();
         let kind = kind.as_str().unwrap_or_default();
@@ -148,7 +148,7 @@ impl Converter {
     }
 }
 
-/// Returns `true` if a handler is for the resource in any of its versions.
+/// Returns `true` if a handler selects the resource in any version.
 pub(super) fn selects(handler: &Handler<Function>, resources: &[Arc<Resource>]) -> bool {
     let selector = handler.selector.as_ref();
     selector.is_some_and(|selector| resources.iter().any(|resource| selector.check(resource)))

@@ -1,8 +1,8 @@
 //! Management of `spec.conversion` of CRDs.
 //!
-//! Every CRD with handlers of conversions is read every [`POLLING`], and whenever the address of the
-//! webhook server or the resources of the cluster change. It is written if its conversion differs. The
-//! rules about several operators are those of webhook configurations.
+//! Every CRD with conversion handlers is read every [`POLLING_INTERVAL`], and whenever the address
+//! of the webhook server or the resources of the cluster change. It is written if its conversion
+//! differs. The rules for several operators are those of webhook configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::observation::Insights;
 use crate::shared::Shared;
 
 /// Interval of checks for changes by other clients.
-const POLLING: Duration = Duration::from_secs(30);
+const POLLING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Number of attempts to release a CRD that is changed by others at the same time.
-const RELEASES: usize = 5;
+/// Number of attempts to release a CRD that other clients change concurrently.
+const MAX_RELEASE_ATTEMPTS: usize = 5;
 
 /// Manager of the conversions of CRDs.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) struct Manager {
     pub(super) announced: watch::Receiver<Option<ClientConfig>>,
 }
 
-/// The conversions of a CRD remain when the operator ends.
+/// The conversion of a CRD at the end of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Persistence {
     Persistent,
@@ -52,7 +52,7 @@ enum Persistence {
 }
 
 impl Manager {
-    /// Manages the conversions until it is stopped. Then only persistent ones are left.
+    /// Manages the conversions until stopped. Then only persistent ones are kept.
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         let mut managed: BTreeMap<String, Persistence> = BTreeMap::new();
         let mut written: BTreeSet<String> = BTreeSet::new();
@@ -70,7 +70,7 @@ impl Manager {
                 () = halt.cancelled() => break,
                 changed = self.announced.changed() => changed.is_err(),
                 changed = self.insights.next() => changed.is_none(),
-                () = sleep(POLLING) => false,
+                () = sleep(POLLING_INTERVAL) => false,
             };
             if is_over {
                 // The senders end only with the operator.
@@ -86,7 +86,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Returns the names of the CRDs that have handlers of conversions.
+    /// Returns the names of the CRDs with conversion handlers.
     fn definitions(&self) -> BTreeMap<String, Persistence> {
         let resources = self.insights.resources().borrow().clone();
         let mut names = BTreeMap::new();
@@ -122,9 +122,9 @@ impl Manager {
                     } else {
                         ""
                     };
-                    let seconds = POLLING.as_secs();
+                    let seconds = POLLING_INTERVAL.as_secs();
                     warn!(
-                        "The conversion of {name} cannot be configured: {error}{hint}. It is tried \
+                        "The conversion of {name} cannot be configured: {error}{hint}. It is retried \
                          again in {seconds} seconds."
                     );
                 }
@@ -132,7 +132,7 @@ impl Manager {
         }
     }
 
-    /// Writes the conversion of a CRD, if it is to be written. Returns `true` if it is this operator's.
+    /// Writes the conversion of a CRD if needed. Returns `true` if this operator owns it.
     async fn reconcile(
         &self,
         name: &str,
@@ -183,14 +183,14 @@ impl Manager {
         );
     }
 
-    /// Removes the conversion, unless it is persistent, and the ownership, unless the CRD belongs to
-    /// another operator by now.
+    /// Removes the conversion unless it is persistent, and the ownership unless another operator
+    /// owns the CRD.
     async fn release(
         &self,
         name: &str,
         persistence: Persistence,
     ) -> Result<(), kopf_client::Error> {
-        for _ in 0..RELEASES {
+        for _ in 0..MAX_RELEASE_ATTEMPTS {
             let Some(body) = self.patch(name, &json!({})).await? else {
                 return Ok(());
             };
@@ -214,8 +214,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Merges the payload into a CRD. `None` if there is no such CRD. An empty payload reads it: the
-    /// permission `get` is not needed.
+    /// Merges the payload into a CRD. `None` if the CRD does not exist. An empty payload reads it
+    /// without the permission `get`.
     async fn patch(&self, name: &str, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
         let resource = Resource {
             group: "apiextensions.k8s.io".to_owned(),

@@ -14,7 +14,7 @@ use crate::observation::Resources;
 /// Resources with admission handlers.
 pub(super) type Served = Arc<BTreeSet<Arc<Resource>>>;
 
-/// Cache of the resources, which are needed for every review. It is renewed after discoveries.
+/// Cache of the resources, which every review needs. Refreshed after discoveries.
 pub(super) struct Kinds {
     registry: Arc<Registry>,
     resources: watch::Receiver<Option<Resources>>,
@@ -44,7 +44,7 @@ impl Kinds {
         {
             return Arc::clone(served);
         }
-        // Selectors can be functions of users: they are not called under the lock.
+        // Selectors can be functions of users, so they are not called under the lock.
         let found = Arc::new(served(self.registry.handlers(), &resources));
         *lock() = Some((resources, Arc::clone(&found)));
         found

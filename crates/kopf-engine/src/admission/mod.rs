@@ -5,7 +5,7 @@
 //!        └──(address)──► configuration managers ◄──(watch, write)──► API server
 //! ```
 //!
-//! The rules are in `kopf_core::admission`. The server is chosen by the user.
+//! The rules are in `kopf_core::admission`. The settings define the server.
 
 mod certificates;
 mod configuration;
@@ -44,7 +44,7 @@ use crate::shared::Shared;
 /// API group of webhook configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// Returns the situation in which an object of the cluster is found that this operator manages.
+/// Returns the state of an object in the cluster that this operator manages.
 fn situation<'a>(shared: &Shared, owner: Option<&'a Owner>, content: Content) -> Situation<'a> {
     let is_peer = owner.is_some_and(|owner| shared.known_peers.has(owner.identity()));
     Situation {
@@ -76,7 +76,7 @@ pub enum Error {
         /// Ids of the handlers.
         handlers: String,
     },
-    /// The id cannot be the end of a URL.
+    /// The id cannot be a part of a URL.
     #[error(
         "invalid id of the admission handler '{id}': segments between slashes must not be empty, `.` \
          or `..`"
@@ -98,18 +98,18 @@ pub enum Error {
         verb: &'static str,
         /// The resource.
         resource: String,
-        /// What the server says.
+        /// The response of the server.
         #[source]
         source: Box<kopf_client::Error>,
     },
     /// The API server rejects the configuration.
-    #[error("the {type_} webhooks cannot be configured in {name:?}")]
+    #[error("cannot configure the {type_} webhooks in {name:?}")]
     Unconfigured {
         /// Type of the webhooks.
         type_: WebhookType,
         /// Name of the configuration.
         name: String,
-        /// What the server says.
+        /// The response of the server.
         #[source]
         source: Box<kopf_client::Error>,
     },
@@ -159,15 +159,15 @@ pub(crate) fn with_configurations(groups: Groups, settings: &AllSettings) -> Gro
     }
 }
 
-/// Time for the removal of webhooks at exit: enough for a restart of the API server. Webhooks that remain
-/// would block requests.
+/// Time limit for the removal of webhooks at exit: enough for a restart of the API server.
+/// Remaining webhooks would block requests.
 pub(crate) const CLEANING: Duration = Duration::from_secs(25);
 
 /// The webhooks of one operator.
 pub(crate) struct Webhooks {
     server: Arc<dyn WebhookServer>,
     managed: Option<String>,
-    /// This operator as the owner of configurations.
+    /// The identity of this operator as an owner of configurations.
     owner: Owner,
     shared: Arc<Shared>,
     kinds: Arc<Kinds>,
@@ -177,7 +177,7 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    /// Returns `None` if there is no server. The identity is that of the operator among its peers.
+    /// Returns `None` if there is no server. The identity is that of the operator in peerings.
     pub(crate) fn new(shared: &Arc<Shared>, insights: &Insights, identity: &str) -> Option<Self> {
         let settings = &shared.context.settings.admission;
         Some(Self {
@@ -195,12 +195,13 @@ impl Webhooks {
         })
     }
 
-    /// Returns the tracker of reviews under way.
+    /// Returns the tracker of reviews in progress.
     pub(crate) fn reviews(&self) -> TaskTracker {
         self.reviews.clone()
     }
 
-    /// Returns the manager of one of the configurations, if they are managed. It runs until it is stopped.
+    /// Returns the manager of one of the configurations, if they are managed. It runs until
+    /// stopped.
     pub(crate) fn manager(
         &self,
         type_: WebhookType,
@@ -218,8 +219,8 @@ impl Webhooks {
         Some(manager.run(halt))
     }
 
-    /// Returns the manager of the conversions of CRDs, if they are managed and there are handlers for
-    /// them. It runs until it is stopped.
+    /// Returns the manager of the conversions of CRDs, if they are managed and there are conversion
+    /// handlers. It runs until stopped.
     pub(crate) fn conversions(
         &self,
         halt: CancellationToken,
@@ -236,16 +237,16 @@ impl Webhooks {
         Some(manager.run(halt))
     }
 
-    /// Runs the server until it is stopped.
+    /// Runs the server until stopped.
     pub(crate) async fn serve(mut self, stop: CancellationToken) -> Result<(), Error> {
-        // Before that, all requests would be about unknown resources.
+        // Before the discovery, the resources of all requests would be unknown.
         let known = stop.run_until_cancelled(self.insights.next()).await;
         if known.flatten().is_none() {
             return Ok(());
         }
         let mut handlers = self.shared.registry.handlers().iter();
         if self.managed.is_none() && handlers.any(|handler| handler.kind.webhook_type().is_some()) {
-            // Without a hint, it looks as if everything was admitted.
+            // Without a hint, unreviewed requests would look admitted.
             info!(
                 "Webhook configurations are not managed, since settings.admission.managed is not set: \
                  the API server calls the webhooks only if they are configured by other means."

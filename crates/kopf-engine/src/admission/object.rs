@@ -22,7 +22,7 @@ pub(super) struct ConfigurationObject {
 }
 
 impl ConfigurationObject {
-    /// Creates the object without webhooks. An existing object is left as it is.
+    /// Creates the object without webhooks. An existing object is not changed.
     pub(super) async fn create(&self) -> Result<(), kopf_client::Error> {
         let content = json!({
             "apiVersion": self.resource.api_version(),
@@ -36,7 +36,7 @@ impl ConfigurationObject {
         }
     }
 
-    /// Merges the payload into the object. `None` if there is no such object.
+    /// Merges the payload into the object. `None` if the object does not exist.
     pub(super) async fn patch(&self, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
         let target = Target {
             client: &self.client,
@@ -48,7 +48,7 @@ impl ConfigurationObject {
         answer.as_ref().map(PatchResponse::body).transpose()
     }
 
-    /// Merges the payload into the object, which is created if it does not exist.
+    /// Merges the payload into the object. Creates the object if it does not exist.
     pub(super) async fn write(&self, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
         if let Some(body) = self.patch(payload).await? {
             return Ok(Some(body));
@@ -57,12 +57,12 @@ impl ConfigurationObject {
         self.patch(payload).await
     }
 
-    /// Reads the object by an empty patch: the permission `get` is not needed.
+    /// Reads the object by an empty patch, which does not need the permission `get`.
     pub(super) async fn read(&self) -> Result<Option<Body>, kopf_client::Error> {
         self.patch(&json!({})).await
     }
 
-    /// Returns the error that ends the operator.
+    /// Converts an API error to one that ends the operator.
     pub(super) fn explain(&self, verb: &'static str, error: kopf_client::Error) -> Error {
         let source = Box::new(error);
         if source.is_forbidden() {

@@ -1,4 +1,4 @@
-//! Reviews of requests by the handlers.
+//! Reviews of requests by admission handlers.
 
 use std::sync::Arc;
 
@@ -32,18 +32,16 @@ use crate::memos::MemoCell;
 use crate::metrics::ReviewLabel;
 use crate::shared::Shared;
 
-/// The operator as seen by its webhook server.
+/// The interface of the operator for its webhook server.
 #[derive(Debug)]
 pub(super) struct Reviewer {
     shared: Arc<Shared>,
     kinds: Arc<Kinds>,
-    /// The conversions of objects between versions.
     converter: Converter,
-    /// The admission handlers.
     handlers: Vec<Arc<Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
     reviews: TaskTracker,
-    /// Where reviews are polled.
+    /// The host that polls reviews.
     hosting: Hosting,
 }
 
@@ -148,7 +146,7 @@ impl Reviewer {
         Ok(respond(review, &outcomes, &warnings.list(), &operations))
     }
 
-    /// Calls one handler. A warning is logged if the client disconnects meanwhile.
+    /// Calls one handler. Logs a warning if the client disconnects meanwhile.
     async fn attempt(
         &self,
         handler: &Arc<Handler<Function>>,
@@ -186,20 +184,20 @@ fn warn_of_patch(review: &Review, handlers: &[Arc<Handler<Function>>], logger: &
     let mutating = HandlerKind::Admission(WebhookType::Mutating);
     if handlers.iter().all(|handler| handler.kind != mutating) {
         logger.warning(
-            "The object is changed by validating handlers, which the server does not accept: \
-             mutating handlers are for that.",
+            "Validating handlers have changed the object, which the server rejects: use mutating \
+             handlers.",
         );
     }
     if review.operation == Some(Operation::Delete) {
         logger.warning(
-            "The object is changed by handlers, but is to be deleted. The server refuses deletions \
-             with changes.",
+            "Handlers have changed an object in deletion. The server rejects deletions with \
+             changes.",
         );
     }
 }
 
-/// Guard of a running handler. When the client disconnects, usually after a timeout, the review is dropped
-/// together with the guard.
+/// Guard of a running handler. When the client disconnects, usually after a timeout, the review is
+/// dropped together with the guard.
 struct WaitedFor<'a> {
     id: &'a str,
     since: Timestamp,
@@ -227,7 +225,7 @@ impl Drop for WaitedFor<'_> {
     }
 }
 
-/// Returns the key of the object's memo. Objects that are being created have no uid yet, and the body of a
+/// Returns the key of the object's memo. Objects in creation have no uid yet, and the body of a
 /// connection (`pods/exec`) is not the object itself.
 fn memo_key(review: &Review) -> Option<ObjectKey> {
     if review.operation == Some(Operation::Create) {
@@ -238,7 +236,7 @@ fn memo_key(review: &Review) -> Option<ObjectKey> {
     Some(ObjectKey::new(&identity, &review.resource))
 }
 
-/// Logs an error of the operator itself, and returns the refusal for it.
+/// Logs an error of the operator and returns the refusal for it.
 fn internal(logger: &ObjectLogger, error: &(dyn std::error::Error + 'static)) -> Refusal {
     let text = describe(error);
     logger.error(format_args!("The object cannot be reviewed: {text}"));

@@ -1,4 +1,4 @@
-//! The parts around reviews: whether there can be any, who is told of them, and when it ends.
+//! Webhook servers and configurations during the life of an operator.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use tracing::Level;
 
 use crate::captured::capture;
 use crate::fake_api::{Answer, Asked, Log, discover, kind, serve};
-use crate::invocation::{Nothing, Registry};
+use crate::invocation::{Noop, Registry};
 use crate::operator::{Error, Operator};
 
 fn registry() -> Registry {
@@ -32,12 +32,12 @@ fn registry_of(handlers: &[(&str, WebhookType)]) -> Registry {
         let mut spec = HandlerSpec::new(*id, FunctionId::Number(1), kind);
         spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
         spec.webhook.persistent = *type_ == WebhookType::Mutating;
-        spec.build(Arc::new(Nothing) as _).unwrap()
+        spec.build(Arc::new(Noop) as _).unwrap()
     });
     handlers.collect()
 }
 
-/// Announces so many places, one per minute, then ends or waits.
+/// Announces this number of addresses, one per minute, then ends or waits.
 struct Server {
     places: usize,
     ending: Option<Result<(), &'static str>>,
@@ -97,7 +97,7 @@ fn operator(server: Option<&Arc<Server>>, managed: Option<&str>) -> Operator {
     Operator::new(registry()).settings(settings)
 }
 
-/// Configuration objects by their resources. Names are not told apart: there is one of each.
+/// Configuration objects by resource, one of each.
 #[derive(Default)]
 struct Configurations(Mutex<BTreeMap<String, Value>>);
 
@@ -145,7 +145,7 @@ impl Configurations {
     }
 }
 
-/// A cluster with one kind, where requests for configurations get these codes.
+/// A cluster with one resource, where requests for configurations get these status codes.
 fn cluster(code: impl Fn(&Asked) -> u16 + Send + Sync + 'static) -> (kopf_client::Client, Log) {
     let configurations = Configurations::default();
     serve(move |asked| {
@@ -170,7 +170,7 @@ fn cluster(code: impl Fn(&Asked) -> u16 + Send + Sync + 'static) -> (kopf_client
     })
 }
 
-/// Runs it for so many seconds, or until it ends by itself.
+/// Runs the operator for this number of seconds, or until it ends.
 async fn run(operator: Operator, client: kopf_client::Client, seconds: u64) -> Result<(), Error> {
     let stop = CancellationToken::new();
     let stopping = async {
@@ -180,7 +180,7 @@ async fn run(operator: Operator, client: kopf_client::Client, seconds: u64) -> R
     tokio::join!(operator.run(client, stop.clone()), stopping).0
 }
 
-/// The names and places in what was written to one of the configurations.
+/// Returns the names and addresses that were written to one of the configurations.
 fn written(log: &Log, type_: &str) -> Vec<Value> {
     let asked = log.all().into_iter();
     let patches = asked.filter(|asked| asked.method == "PATCH" && asked.path.contains(type_));
@@ -199,17 +199,17 @@ fn written(log: &Log, type_: &str) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_without_a_server_are_refused_with_the_line_to_add() {
+async fn handlers_without_a_server_are_rejected_with_a_fix() {
     let (client, log) = cluster(|_| 201);
     let error = run(operator(None, None), client, 1).await.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("'validating', 'mutating'"), "{text}");
     assert!(text.contains("settings.admission.server = Some("), "{text}");
-    assert!(log.all().is_empty(), "before anything is asked");
+    assert!(log.all().is_empty(), "no requests are sent");
 }
 
 #[tokio::test(start_paused = true)]
-async fn configurations_are_made_kept_and_reduced() {
+async fn configurations_are_created_updated_and_reduced() {
     let captured = capture(Level::INFO);
     let (client, log) = cluster(|asked| if asked.method == "POST" { 409 } else { 200 });
     let server = Server::new(2, None);
@@ -281,7 +281,7 @@ async fn unmanaged_or_unannounced_webhooks_are_not_configured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_forbidden_ends_the_operator_with_an_explanation() {
+async fn missing_permissions_end_the_operator_with_an_explanation() {
     for verb in ["create", "patch"] {
         let (client, _) = cluster(move |asked| match asked.method.as_str() {
             "POST" if verb == "create" => 403,
@@ -298,7 +298,7 @@ async fn what_is_forbidden_ends_the_operator_with_an_explanation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_be_reached_is_told_later() {
+async fn unreachable_api_server_is_configured_later() {
     let failures = Mutex::new(0);
     let (client, log) = cluster(move |asked| {
         let mut failures = failures.lock().unwrap();
@@ -324,7 +324,7 @@ async fn a_server_that_cannot_be_reached_is_told_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configuration_that_was_deleted_is_made_again() {
+async fn a_deleted_configuration_is_created_again() {
     let calls = Mutex::new(0);
     let (client, log) = cluster(move |asked| {
         let mut calls = calls.lock().unwrap();
@@ -348,7 +348,7 @@ async fn a_configuration_that_was_deleted_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_exist_and_do_not_are_no_reason_to_spin() {
+async fn contradictory_responses_do_not_cause_a_busy_loop() {
     let captured = capture(Level::WARN);
     let (client, log) = cluster(|asked| if asked.method == "POST" { 409 } else { 404 });
     let server = Server::new(1, None);
@@ -358,11 +358,11 @@ async fn objects_that_exist_and_do_not_are_no_reason_to_spin() {
     let attempts = written(&log, "/validating").len();
     assert!((10..=30).contains(&attempts), "{attempts}");
     let warnings = captured.messages(Level::WARN).join("; ");
-    assert!(warnings.contains("it will be tried again"), "{warnings}");
+    assert!(warnings.contains("will be retried"), "{warnings}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_operator_ends_with_its_server_and_takes_the_webhooks_back() {
+async fn the_operator_ends_with_its_server_and_removes_the_webhooks() {
     for ending in [Ok(()), Err("no more ports")] {
         let (client, log) = cluster(|asked| if asked.method == "POST" { 201 } else { 200 });
         let server = Server::new(1, Some(ending));
@@ -379,7 +379,7 @@ async fn the_operator_ends_with_its_server_and_takes_the_webhooks_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_starts_after_the_discovery_and_goes_after_the_configurations() {
+async fn the_server_starts_after_the_discovery_and_ends_after_the_configurations() {
     let server = Server::new(1, None);
     let (seen, moments) = (Arc::clone(&server), Arc::new(Mutex::new(Vec::new())));
     let noted = Arc::clone(&moments);
@@ -397,7 +397,7 @@ async fn the_server_starts_after_the_discovery_and_goes_after_the_configurations
     run(operator(Some(&server), Some("a.b")), client, 10)
         .await
         .unwrap();
-    // One is kept here, the other one by the server that runs.
+    // One reference is held here, the other one by the running server.
     for (method, holders) in moments.lock().unwrap().iter() {
         match method.as_str() {
             "PATCH" => assert_eq!(*holders, Some(2)),
@@ -407,19 +407,19 @@ async fn the_server_starts_after_the_discovery_and_goes_after_the_configurations
     assert_eq!(
         moments.lock().unwrap().len(),
         6,
-        "2 made, 2 told, 2 cleaned"
+        "2 created, 2 written, 2 cleaned up"
     );
     assert_eq!(written(&log, "/validating").len(), 2);
     let left = server.operator.lock().unwrap().take().unwrap();
     assert_eq!(Arc::strong_count(&left), 1, "the server has ended");
     assert!(
         began.elapsed() >= Duration::from_secs(12),
-        "others learn of it later"
+        "API servers apply removals with a delay"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_for_a_while_in_the_end_is_told_nevertheless() {
+async fn webhooks_are_removed_after_an_outage_at_exit() {
     let server = Server::new(1, None);
     let began = Instant::now();
     let (client, log) = cluster(move |asked| {
@@ -438,7 +438,7 @@ async fn a_server_that_is_away_for_a_while_in_the_end_is_told_nevertheless() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_made_now_is_made_later() {
+async fn failed_creations_are_retried() {
     let captured = capture(Level::WARN);
     let server = Server::new(1, None);
     let began = Instant::now();
@@ -459,7 +459,7 @@ async fn what_cannot_be_made_now_is_made_later() {
 }
 
 #[test]
-fn ids_that_lead_nowhere_are_refused() {
+fn ids_that_are_invalid_in_urls_are_rejected() {
     let settings = kopf_core::settings::Admission::default();
     for id in ["/check", "check/", "a//b", "a/../b", "./a"] {
         let registry = registry_of(&[(id, WebhookType::Validating)]);
@@ -469,7 +469,7 @@ fn ids_that_lead_nowhere_are_refused() {
 }
 
 #[test]
-fn one_id_of_two_types_is_warned_of() {
+fn duplicate_ids_of_two_types_cause_a_warning() {
     let captured = capture(Level::WARN);
     let server: Arc<dyn WebhookServer> = Server::new(1, None);
     let mut settings = kopf_core::settings::Admission::default();

@@ -1,4 +1,4 @@
-//! Watching of one webhook configuration object, or polling where watching is not permitted.
+//! Watch of one webhook configuration object, or polling if watching is not permitted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
 use super::object::ConfigurationObject;
-use crate::health::Sign;
+use crate::health::StreamHealth;
 
-/// Interval of polling, if the object cannot be watched.
-const POLLING: Duration = Duration::from_secs(60);
+/// Polling interval if the object cannot be watched.
+const POLLING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One observed version of a configuration object.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// The object does not exist; with the version of its removal, if that was observed.
+    /// The object does not exist. Contains the version of its deletion, if that was observed.
     Absent { version: Option<String> },
     /// The object exists.
     Present(Present),
@@ -31,7 +31,7 @@ pub(super) enum Seen {
 #[derive(Debug)]
 pub(super) struct Present {
     pub(super) owner: Option<Owner>,
-    /// The webhooks; null and absent lists are the same as empty ones.
+    /// The webhooks; empty if the list is null or absent.
     pub(super) webhooks: Value,
     pub(super) version: Option<String>,
 }
@@ -52,7 +52,7 @@ impl From<&Body> for Present {
 
 impl Seen {
     /// Returns `true` if this version is older than the other one. Versions that are not numbers
-    /// cannot be compared, and are never older.
+    /// cannot be compared and are never older.
     pub(super) fn is_older_than(&self, other: &str) -> bool {
         let version = match self {
             Self::Absent { version } => version,
@@ -72,34 +72,38 @@ impl From<Option<Body>> for Seen {
     }
 }
 
-/// Observer of one configuration object.
+/// A watcher of one configuration object.
 pub(super) struct Watcher {
     object: Arc<ConfigurationObject>,
     observer: Observer,
-    sign: Sign,
+    health: StreamHealth,
     /// `true` if the object was in the current listing.
     is_listed: bool,
     /// `true` if anything was observed yet.
     has_seen: bool,
     /// Time of the next poll; `None` while the watch works.
     poll_at: Option<Instant>,
-    is_troubled: bool,
+    is_failing: bool,
 }
 
 impl Watcher {
-    pub(super) fn new(object: Arc<ConfigurationObject>, settings: &Watching, sign: Sign) -> Self {
+    pub(super) fn new(
+        object: Arc<ConfigurationObject>,
+        settings: &Watching,
+        health: StreamHealth,
+    ) -> Self {
         let resource = Arc::clone(&object.resource);
         let observer = observe(object.client.clone(), resource, None, settings);
         let observer = observer.named(&object.name);
-        sign.listening(observer.pulse());
+        health.listening(observer.pulse());
         Self {
             object,
             observer,
-            sign,
+            health,
             is_listed: false,
             has_seen: false,
             poll_at: None,
-            is_troubled: false,
+            is_failing: false,
         }
     }
 
@@ -126,7 +130,7 @@ impl Watcher {
 
     async fn poll(&mut self) -> Option<Seen> {
         let outcome = self.object.read().await;
-        self.poll_at = Some(Instant::now() + POLLING);
+        self.poll_at = Some(Instant::now() + POLLING_INTERVAL);
         match outcome {
             Ok(body) => Some(body.into()),
             Err(error) => {
@@ -154,7 +158,7 @@ impl Watcher {
             Signal::Failure {
                 error, permanent, ..
             } => {
-                self.on_trouble(&error, permanent);
+                self.on_failure(&error, permanent);
                 None
             }
         }
@@ -179,7 +183,7 @@ impl Watcher {
         }
     }
 
-    fn on_trouble(&mut self, error: &kopf_client::Error, is_permanent: bool) {
+    fn on_failure(&mut self, error: &kopf_client::Error, is_permanent: bool) {
         let ConfigurationObject {
             type_,
             name,
@@ -187,16 +191,16 @@ impl Watcher {
             ..
         } = &*self.object;
         if is_permanent {
-            self.sign.refused(error.to_string());
+            self.health.refused(error.to_string());
         } else {
-            self.sign.troubled(error.to_string());
+            self.health.failing(error.to_string());
         }
-        if !std::mem::replace(&mut self.is_troubled, true) {
+        if !std::mem::replace(&mut self.is_failing, true) {
             if is_permanent {
                 warn!(
                     "The {type_} webhook configuration {name} cannot be watched, and is read every \
                      {} seconds instead: {error}. Grant the verbs list and watch for {resource}.",
-                    POLLING.as_secs()
+                    POLLING_INTERVAL.as_secs()
                 );
             } else {
                 warn!(
@@ -212,8 +216,8 @@ impl Watcher {
     }
 
     fn recovered(&mut self) {
-        self.sign.fine();
+        self.health.healthy();
         self.poll_at = None;
-        self.is_troubled = false;
+        self.is_failing = false;
     }
 }

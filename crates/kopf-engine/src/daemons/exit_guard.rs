@@ -1,4 +1,4 @@
-//! The end of a daemon or a timer.
+//! A guard that marks a daemon or timer as ended.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::runner::Runner;
 use crate::inspect::{Counted, Guard};
 use crate::metrics::TaskCount;
 
-/// Owned by the task of a runner. Dropping it, also by an abort, marks the runner as ended.
+/// Owned by the task of a runner. Dropping it, including by an abort, marks the runner as ended.
 #[derive(Debug)]
 pub(super) struct ExitGuard {
     runner: Arc<Runner>,
@@ -52,7 +52,7 @@ impl Drop for ExitGuard {
         }
         drop(state);
         object.daemons.leave(runner);
-        // Threads that are still running see the flag as well.
+        // Threads that still run can read the flag, too.
         runner.stopped.set(StopReason::DONE);
         if was_told {
             object.exits.notify_one();

@@ -1,5 +1,5 @@
-//! The daemon killer: stops daemons and timers outside of the cycles of their objects. That is
-//! when the object is gone, while the operator is paused, and when the operator ends.
+//! The daemon killer, which stops daemons and timers outside of the cycles of their objects: when
+//! the object is deleted, while the operator is paused, and when the operator stops.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use crate::pausing::Pause;
 
 use super::registry::Daemons;
 
-/// Upper bound for the remaining runners to end before they are aborted.
-const HUNG: Duration = Duration::from_secs(5);
+/// Time limit for the remaining runners to end before they are aborted.
+const ABORT_DELAY: Duration = Duration::from_secs(5);
 
-/// Interval of looking for new runners while the operator is paused.
-const PAUSE_CHECK: Duration = Duration::from_secs(1);
+/// Interval of checks for new runners while the operator is paused.
+const PAUSE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Returns the upper bound for the killer to end.
+/// Returns the time limit for the killer to end.
 pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
     let kinds = registry.handlers().iter().map(|handler| handler.kind);
     let chance = settings.instant_exit_timeout.unwrap_or_default();
     let longest = longest_exit(kinds).saturating_add(chance);
-    longest.saturating_add(HUNG)
+    longest.saturating_add(ABORT_DELAY)
 }
 
-/// Runs until the operator ends and all runners are stopped. Dropping it aborts all daemons and
+/// Runs until the operator stops and all runners have ended. Dropping it aborts all daemons and
 /// timers.
 pub(crate) fn run(
     daemons: Arc<Daemons>,
@@ -61,7 +61,7 @@ pub(crate) fn run(
                     tokio::select! {
                         () = halt.cancelled() => break,
                         () = pause.resumed() => {}
-                        () = sleep(PAUSE_CHECK) => {}
+                        () = sleep(PAUSE_INTERVAL) => {}
                     }
                 }
             }
@@ -71,9 +71,9 @@ pub(crate) fn run(
             stopping.spawn(stop(runner, StopReason::OPERATOR_EXITING));
         }
         while stopping.join_next().await.is_some() {}
-        if timeout(HUNG, daemons.tasks.wait()).await.is_err() {
+        if timeout(ABORT_DELAY, daemons.tasks.wait()).await.is_err() {
             let left = daemons.all().len();
-            warn!("Daemons and timers that did not end are aborted: {left} left.");
+            warn!("Aborting daemons and timers that did not end: {left}.");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Daemons and timers: handlers that run beside objects for as long as their filters match.
+//! Daemons and timers: handlers that run alongside objects while their filters match.
 //!
 //! ```text
 //! worker ── ObjectDaemons ──► Object ──┬─ Runner ◄── task: daemon or timer
@@ -6,12 +6,12 @@
 //! Daemon killer ──► Daemons: all runners of the operator
 //! ```
 //!
-//! Cycles of the object start and stop them, stage by stage ([`ObjectDaemons`]). Where no cycle
-//! follows (the object is gone, the operator is paused or ends), the [`killer`] stops them. The
-//! rules are in `kopf_core::background`.
+//! Cycles of the object start and stop them in stages ([`ObjectDaemons`]). If no cycle follows (the
+//! object is deleted, the operator is paused or stops), the [`killer`] stops them. The rules are in
+//! `kopf_core::background`.
 //!
-//! There can be tens of thousands of runners: a sleeping one is a task of a few hundred bytes, and
-//! shares everything else with the others of its object.
+//! There can be tens of thousands of runners: a sleeping runner is a task of a few hundred bytes
+//! and shares its other state with the runners of the same object.
 
 mod exit_guard;
 pub(crate) mod killer;

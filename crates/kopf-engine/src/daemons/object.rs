@@ -33,7 +33,7 @@ pub(super) struct Object {
     metrics: Option<Arc<ResourceMetrics>>,
     state: Mutex<State>,
     changed: Notify,
-    /// Notified when a runner ends that was told to.
+    /// Notified when a stopping runner ends.
     pub(super) exits: Notify,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct State {
     /// `None` if there are no runners.
     pub(super) live: Option<LiveBody>,
     pub(super) running: Vec<Arc<Runner>>,
-    /// Handlers whose runners have ended by themselves. They are never started again.
+    /// Handlers whose runners have ended on their own. They are never started again.
     pub(super) forever_stopped: Vec<HandlerId>,
     /// Marks of the runners that have ended with an error.
     pub(super) failures: Vec<ErrorMark>,
@@ -111,7 +111,7 @@ impl Object {
         }
     }
 
-    /// Compares the essence with the former one, and notifies idle timers of a difference.
+    /// Compares the essence with the previous one and notifies idle timers of a difference.
     pub(super) fn compare(&self, essence: &Value) {
         let now = fingerprint(essence);
         let mut state = self.state();
@@ -134,7 +134,7 @@ impl Object {
         self.state().changes
     }
 
-    /// Waits until the number of changes differs from this one. Cancel-safe.
+    /// Waits until the number of changes differs from `changes`. Cancel-safe.
     pub(super) async fn changed_since(&self, changes: u64) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -163,7 +163,7 @@ fn fingerprint(value: &Value) -> u64 {
     }
 
     let mut hashing = Hashing(DefaultHasher::new());
-    // Neither values nor hashes can fail here.
+    // Serialization to a hasher cannot fail.
     let _ = serde_json::to_writer(&mut hashing, value);
     hashing.0.finish()
 }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fingerprints_tell_values_apart() {
+    fn different_values_have_different_fingerprints() {
         let value = json!({"spec": {"a": 1}});
         assert_eq!(fingerprint(&value), fingerprint(&value.clone()));
         assert_ne!(fingerprint(&value), fingerprint(&json!({"spec": {"a": 2}})));

@@ -18,10 +18,10 @@ use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
-/// Delay before the next check for a former runner that has not ended yet.
-const LEAVING: Duration = Duration::from_secs(1);
+/// Delay before the next check of a former runner that has not ended yet.
+const CHECK_DELAY: Duration = Duration::from_secs(1);
 
-/// The daemons and timers of one object. Dropping it stops them: the object is gone.
+/// The daemons and timers of one object. Dropping it stops them, because the object is deleted.
 #[derive(Debug)]
 pub(crate) struct ObjectDaemons {
     object: Arc<Object>,
@@ -33,7 +33,7 @@ pub(crate) struct ObjectDaemons {
 /// The reason to drop the daemons and timers of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The object is gone, or its stream ends.
+    /// The object is deleted, or its stream ends.
     Gone,
     /// Another replica handles the object.
     HandedOver,
@@ -66,18 +66,18 @@ impl ObjectDaemons {
         self.object.refresh(body);
     }
 
-    /// Compares the essence with the former one, for timers with `idle`.
+    /// Compares the essence with the previous one, for timers with `idle`.
     pub(crate) fn compare(&self, essence: &Value) {
         self.object.compare(essence);
     }
 
-    /// Returns `true` if this handler has ended by itself and is not to be started again.
+    /// Returns `true` if the handler has ended on its own and must not be started again.
     pub(crate) fn is_over(&self, handler: &Handler) -> bool {
         self.object.state().forever_stopped.contains(&handler.id)
     }
 
-    /// Starts this handler, unless it is running. If a former runner of it is still ending, returns
-    /// the delay before the next try.
+    /// Starts the handler unless it is running. Returns the delay before the next attempt if a
+    /// former runner of it has not ended yet.
     pub(crate) fn start(
         &self,
         handler: &Arc<Handler>,
@@ -88,7 +88,7 @@ impl ObjectDaemons {
         let mut state = object.state();
         let mut running = state.running.iter();
         if let Some(runner) = running.find(|runner| runner.handler.id == handler.id) {
-            // Its end is noticed without looking.
+            // Ends of runners without time limits are notified.
             let settings = &object.daemons.context().settings.background;
             let polling = settings.cancellation_polling;
             return runner.stopped.is_set().then_some(polling);
@@ -97,7 +97,7 @@ impl ObjectDaemons {
             .daemons
             .is_leaving(object.logger.reference(), &handler.id)
         {
-            return Some(LEAVING);
+            return Some(CHECK_DELAY);
         }
         let live = state
             .live
@@ -114,7 +114,7 @@ impl ObjectDaemons {
         state.running.iter().any(|runner| is_meant(&runner.handler))
     }
 
-    /// Advances the stopping of these handlers. Returns the delays before the next stages; none if
+    /// Advances the stopping of these handlers. Returns the delays before the next stages; empty if
     /// all have ended or are abandoned.
     pub(crate) async fn stop(
         &self,
@@ -126,7 +126,7 @@ impl ObjectDaemons {
         stopping::advance(runners, reason).await
     }
 
-    /// Waits until a runner ends that was told to. Cancel-safe.
+    /// Waits until a stopping runner ends. Cancel-safe.
     pub(crate) async fn exit(&self) {
         self.object.exits.notified().await;
     }
@@ -136,7 +136,7 @@ impl Drop for ObjectDaemons {
     fn drop(&mut self) {
         let runners = self.object.running();
         if !runners.is_empty() {
-            // The end of the stream does not tell whether the object still exists.
+            // The object may still exist when its stream ends.
             let is_alive = self.end == End::HandedOver || self.serving.is_cancelled();
             let reason = if is_alive {
                 StopReason::OPERATOR_PAUSING

@@ -11,18 +11,18 @@ use crate::error::Error;
 use crate::inspect::Counted;
 use crate::patching::{Applied, Pending};
 
-/// Delay before a refused patch is sent again after the last attempt.
-const REFUSED: Duration = Duration::from_secs(1);
+/// Delay before a conflicting patch is sent again after the last attempt.
+const CONFLICT_DELAY: Duration = Duration::from_secs(1);
 
-/// Number of such tries.
-const LAST_TRIES: usize = 10;
+/// Maximum number of such retries.
+const MAX_LAST_ATTEMPTS: usize = 10;
 
 /// Retry delay for unsent patches when `error_delays` is empty.
-const RESEND: Duration = Duration::from_secs(1);
+const RESEND_DELAY: Duration = Duration::from_secs(1);
 
 impl RunnerTask {
-    /// Sends the patch, and retries after errors that can be temporary. Transformations that are
-    /// refused because of a newer version of the object are carried over to the next attempt.
+    /// Sends the patch and retries after temporary errors. Transformations that conflict with a
+    /// newer version of the object are carried over to the next attempt.
     pub(super) async fn write(&mut self, patch: Patch) {
         if patch.is_empty() {
             return;
@@ -55,14 +55,12 @@ impl RunnerTask {
                 Err(Error::NotHeld) => return logger.debug(Error::NotHeld),
                 Err(error) if error.is_rejection() || (was_stopped && failures > 0) => {
                     let (label, error) = (runner.label(), error.chain());
-                    logger.error(format_args!(
-                        "What {label} wants to be written is given up: {error}"
-                    ));
+                    logger.error(format_args!("The patch of {label} is dropped: {error}"));
                     return;
                 }
                 Err(error) => {
                     let delay = delays.get(failures).or(delays.last());
-                    let delay = delay.copied().unwrap_or(RESEND);
+                    let delay = delay.copied().unwrap_or(RESEND_DELAY);
                     failures = failures.saturating_add(1);
                     logger.error(wording::throttling(delay, error.chain()));
                     self.sleep(delay).await;
@@ -71,12 +69,12 @@ impl RunnerTask {
         }
     }
 
-    /// Sends the transformations that were refused after the last attempt.
+    /// Sends the transformations that conflicted after the last attempt.
     pub(super) async fn flush(&mut self) {
-        for _ in 0..LAST_TRIES {
+        for _ in 0..MAX_LAST_ATTEMPTS {
             let stopped = self.runner.stopped.clone();
             tokio::select! {
-                () = tokio::time::sleep(REFUSED) => {}
+                () = tokio::time::sleep(CONFLICT_DELAY) => {}
                 () = stopped.cancelled() => return,
             }
             let patch = Patch {
@@ -91,7 +89,7 @@ impl RunnerTask {
         let label = self.runner.label();
         let logger = self.runner.object.logger.local();
         logger.error(format_args!(
-            "What {label} wants to be written is given up: the object changes too often."
+            "The patch of {label} is dropped: the object changes too often."
         ));
     }
 }

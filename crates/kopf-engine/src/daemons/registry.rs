@@ -29,15 +29,15 @@ pub(crate) struct Daemons {
 struct Inner {
     next: u64,
     runners: HashMap<u64, Arc<Runner>>,
-    /// Runners whose object is gone, and which the killer has not begun to stop yet.
+    /// Runners of deleted objects that the killer has not begun to stop yet.
     released: Vec<(Arc<Runner>, StopReason)>,
-    /// Runners whose object is gone, until they have ended.
+    /// Runners of deleted objects that have not ended yet.
     leaving: HashMap<u64, Arc<Runner>>,
     is_closed: bool,
 }
 
 impl Daemons {
-    /// Starts without runners. When `halt` is cancelled, the operator ends.
+    /// Creates an empty registry. Cancelling `halt` stops the operator.
     pub(crate) fn new(executor: Arc<Executor>, inspect: Inspect, halt: CancellationToken) -> Self {
         let tasks = TaskTracker::new();
         // A closed tracker can be awaited at any time.
@@ -52,7 +52,7 @@ impl Daemons {
         }
     }
 
-    /// Context of all handlers of the operator.
+    /// Returns the context of all handlers of the operator.
     pub(super) fn context(&self) -> &Arc<OperatorContext> {
         &self.executor.context
     }
@@ -61,7 +61,7 @@ impl Daemons {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a runner; `None` if the operator ends.
+    /// Adds a runner; `None` if the operator is stopping.
     pub(super) fn enter(&self, make: impl FnOnce(u64) -> Arc<Runner>) -> Option<Arc<Runner>> {
         let mut inner = self.inner();
         if inner.is_closed || self.halt.is_cancelled() {
@@ -81,8 +81,8 @@ impl Daemons {
         inner.leaving.remove(&runner.number);
     }
 
-    /// Hands runners whose object is gone over to the killer. If the operator ends, that is the
-    /// reason instead of the given one.
+    /// Hands runners of a deleted object over to the killer. If the operator is stopping, that is
+    /// the reason instead of `reason`.
     pub(super) fn release(&self, runners: Vec<Arc<Runner>>, reason: StopReason) {
         let reason = if self.halt.is_cancelled() {
             StopReason::OPERATOR_EXITING
@@ -99,7 +99,7 @@ impl Daemons {
         self.releases.notify_one();
     }
 
-    /// Waits for runners whose object is gone. Cancel-safe.
+    /// Waits for runners of deleted objects. Cancel-safe.
     pub(super) async fn released(&self) -> Vec<(Arc<Runner>, StopReason)> {
         loop {
             let released = std::mem::take(&mut self.inner().released);
@@ -123,7 +123,7 @@ impl Daemons {
         self.inner().runners.values().cloned().collect()
     }
 
-    /// Refuses new runners from now on.
+    /// Rejects new runners from now on.
     pub(super) fn close(&self) {
         self.inner().is_closed = true;
     }

@@ -16,7 +16,7 @@ use crate::leading::Pass;
 
 /// One daemon or timer of one object, from its start to its end.
 pub(crate) struct Runner {
-    /// Its number among all runners of the operator.
+    /// The number among all runners of the operator.
     pub(super) number: u64,
     pub(super) handler: Arc<Handler>,
     pub(super) object: Arc<Object>,
@@ -26,7 +26,7 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Starts a runner, unless the operator ends.
+    /// Starts a runner, unless the operator is stopping.
     pub(super) fn start(object: &Arc<Object>, handler: Arc<Handler>, live: LiveBody, pass: Pass) {
         let daemons = &object.daemons;
         let started = daemons.enter(|number| {
@@ -46,11 +46,11 @@ impl Runner {
         let context = daemons.context();
         let hosting = Hosting::of(context, runner.handler.has_callbacks());
         let running = async move {
-            // Dropped also if the task is aborted, even before it has begun.
+            // Dropped even if the task is aborted before its first poll.
             let _exit = exit;
             work.run().await;
         };
-        // Boxed only where it must be: there can be tens of thousands of runners.
+        // Boxed only if hosted: there can be tens of thousands of runners.
         let task = if hosting.is_native() {
             daemons.tasks.spawn(running)
         } else {
@@ -58,13 +58,13 @@ impl Runner {
         };
         let _ = runner.task.set(task.abort_handle());
         if daemons.is_closed() {
-            // The killer may have looked at the runners before this one was added.
+            // The killer may have listed the runners before this one was added.
             task.abort();
         }
     }
 
-    /// Marks the runner as ended by itself, unless it was told to end. It may still have a patch to
-    /// write; the cycle that this triggers must not count on the runner any more.
+    /// Marks the runner as ended on its own, unless it is being stopped. It may still have to send
+    /// a patch; the cycle that the patch triggers must not depend on the runner.
     pub(super) fn retire(&self) {
         let mut state = self.object.state();
         if !self.stopped.is_set() {

@@ -10,15 +10,15 @@ use tokio::time::timeout;
 
 use super::runner::Runner;
 
-/// Time for runners without time limits to write their last patch.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time for runners without time limits to send their last patch.
+const LAST_PATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Runner {
     pub(super) fn has_ended(&self) -> bool {
         self.stopped.reason().contains(StopReason::DONE)
     }
 
-    /// Waits a moment for a runner that ends at once. This saves a cycle of the object.
+    /// Waits briefly for a runner that ends immediately, which saves a cycle of the object.
     async fn chance_to_end(&self) {
         let settings = &self.object.daemons.context().settings.background;
         if let Some(limit) = settings.instant_exit_timeout {
@@ -27,7 +27,7 @@ impl Runner {
         }
         let cycles = settings.instant_exit_zero_time_cycles.unwrap_or(0);
         if self.stopped.is_foreign() {
-            // Yields of this runtime are over before another scheduler has woken up.
+            // Yields in this runtime return before another scheduler has woken up.
             let limit = Duration::from_millis(u64::from(cycles));
             let _ = timeout(limit, self.stopped.done()).await;
             return;
@@ -44,7 +44,7 @@ impl Runner {
     fn act(&self, action: Action) {
         let mut reason = action.reason();
         if action == Action::Abandon {
-            // The cycle for the cancellation may have come too late.
+            // The stage of the cancellation may have been skipped.
             reason |= StopReason::DAEMON_CANCELLED;
         }
         self.stopped.set(reason);
@@ -79,7 +79,7 @@ impl Runner {
             if is_deleted && !is_limited && age >= polling {
                 let (label, age) = (self.label(), age.as_secs());
                 logger.warning(format_args!(
-                    "The object is not deleted until {label} ends, which was told to {age} seconds ago."
+                    "The object is not deleted until {label} ends, which was requested {age} seconds ago."
                 ));
             }
         }
@@ -87,7 +87,7 @@ impl Runner {
     }
 }
 
-/// Advances each runner by the stage that is due. Returns the delays before the next stages; none
+/// Advances each runner to the stage that is due. Returns the delays before the next stages; empty
 /// if all have ended or are abandoned.
 pub(super) async fn advance(runners: Vec<Arc<Runner>>, reason: StopReason) -> Vec<Duration> {
     let mut told = false;
@@ -104,7 +104,7 @@ pub(super) async fn advance(runners: Vec<Arc<Runner>>, reason: StopReason) -> Ve
     delays
 }
 
-/// Performs all stages, and waits in between.
+/// Performs all stages with the delays between them.
 pub(super) async fn stop(runner: Arc<Runner>, reason: StopReason) {
     let (stopped, cancellation) = (&runner.stopped, runner.cancellation());
     stopped.set(reason);
@@ -122,9 +122,9 @@ pub(super) async fn stop(runner: Arc<Runner>, reason: StopReason) {
         }
     }
     if (cancellation.backoff, cancellation.timeout) == (None, None) && !runner.has_ended() {
-        let _ = timeout(FAREWELL, stopped.done()).await;
+        let _ = timeout(LAST_PATCH_TIMEOUT, stopped.done()).await;
         if reason == StopReason::OPERATOR_PAUSING {
-            // It is not abandoned: the next start waits for its end.
+            // The runner is not abandoned: the next start waits for its end.
             return;
         }
     }

@@ -20,8 +20,8 @@ use crate::invocation::FilterContext;
 use crate::leading::Pass;
 use crate::metrics::ErrorMark;
 
-/// Lower bound of the interval: a timer with zero would starve other tasks.
-const SHORTEST: Duration = Duration::from_millis(1);
+/// Minimum interval: a timer without an interval would starve other tasks.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The state of one daemon or timer.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct RunnerTask {
     pub(super) runner: Arc<Runner>,
     retries: u32,
     started: Timestamp,
-    /// Transformations refused by the server because the object has changed, for the next attempt.
+    /// Transformations that conflicted with a newer version of the object, for the next attempt.
     pub(super) carried: Vec<PatchFn>,
     /// Counts the task as working; `None` while it sleeps.
     pub(super) busy: Option<Guard>,
@@ -42,9 +42,9 @@ pub(super) struct RunnerTask {
 /// The result of an attempt.
 enum Attempted {
     Succeeded,
-    /// To be tried again.
+    /// The attempt will be retried.
     Unfinished(Option<Duration>),
-    /// Failed for good, or cancelled.
+    /// Failed permanently, or cancelled.
     Ended,
 }
 
@@ -76,7 +76,7 @@ impl RunnerTask {
     async fn daemon(&mut self) {
         self.renew();
         while !self.runner.stopped.is_set() {
-            // Boxed: a sleeping task should not have room for an attempt.
+            // Boxed to keep the futures of sleeping tasks small.
             match Box::pin(self.attempt()).await {
                 Attempted::Unfinished(delay) => self.sleep(delay.unwrap_or_default()).await,
                 Attempted::Succeeded | Attempted::Ended => return,
@@ -104,7 +104,7 @@ impl RunnerTask {
                 Attempted::Succeeded => {
                     is_over = true;
                     match after_round(timing, begun.elapsed()) {
-                        Next::After(delay) => self.sleep(delay.max(SHORTEST)).await,
+                        Next::After(delay) => self.sleep(delay.max(MIN_INTERVAL)).await,
                         Next::Change => self.change(changes).await,
                         Next::Never => return,
                     }
@@ -132,12 +132,12 @@ impl RunnerTask {
                     let problem = match asked {
                         Ok(Ok(delay)) => return self.sleep(delay).await,
                         Ok(Err(error)) => error.to_string(),
-                        Err(panic) => format!("it has panicked: {}", describe_panic(&*panic)),
+                        Err(panic) => format!("the function panicked: {}", describe_panic(&*panic)),
                     };
                     let default = context.settings.execution.default_backoff;
                     let backoff = handler.retrying.backoff.unwrap_or(default);
                     object.logger.error(format_args!(
-                        "{} cannot start, since the function for its initial delay has failed, \
+                        "{} cannot start because the function of its initial delay failed, \
                          and will try again in {} seconds: {problem}",
                         self.runner.label(),
                         wording::seconds(backoff),
@@ -154,7 +154,7 @@ impl RunnerTask {
         self.started = self.runner.object.daemons.context().clock.now();
     }
 
-    /// Sleeps until the delay is over or the runner is requested to stop.
+    /// Sleeps until the delay has passed or the runner is stopped.
     pub(super) async fn sleep(&mut self, delay: Duration) {
         if delay.is_zero() {
             return tokio::task::yield_now().await;
@@ -164,7 +164,7 @@ impl RunnerTask {
         self.runner.stopped.wait(Some(delay)).await;
     }
 
-    /// Waits until the object is unchanged for the `idle` time.
+    /// Waits until the object has been unchanged for the `idle` time.
     async fn idle(&mut self, timing: &Timing) {
         while !self.runner.stopped.is_set()
             && let Some(left) = idle_left(timing, self.runner.object.unchanged())
@@ -173,7 +173,7 @@ impl RunnerTask {
         }
     }
 
-    /// Waits until the number of changes differs from this one.
+    /// Waits until the number of changes differs from `changes`.
     async fn change(&mut self, changes: u64) {
         self.busy = None;
         self.runner.live.rest(Duration::MAX);
@@ -205,7 +205,7 @@ impl RunnerTask {
     async fn attempt(&mut self) -> Attempted {
         let runner = Arc::clone(&self.runner);
         let daemons = &runner.object.daemons;
-        // A daemon runs for as long as it likes; waiting for it would never end.
+        // A daemon runs indefinitely, so its attempt does not count as work.
         let is_timer = runner.counted() == Counted::Timer;
         self.busy = is_timer.then(|| daemons.inspect.count(Counted::Working));
         let carried = Patch {
@@ -233,7 +233,7 @@ impl RunnerTask {
         let patch = execution.patch.take();
         drop(execution);
         if outcome.is_final && self.is_last(outcome.error.is_some()) {
-            // PriorAttempts the writing: the cycle that it sets off must not count on it any more.
+            // Before the write: the cycle that it triggers must not depend on this runner.
             runner.retire();
         }
         self.write(patch).await;
@@ -247,7 +247,7 @@ impl RunnerTask {
         }
     }
 
-    /// Counts the object as one in error while attempts fail.
+    /// Marks the object as failing while attempts fail.
     fn note_error(&mut self, outcome: &Outcome) {
         if outcome.error.is_none() {
             self.error = None;

@@ -1,4 +1,4 @@
-//! One attempt of one handler: its limits, its outcome, its log records.
+//! One attempt of one handler: its limits, outcome and log records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use crate::spans;
 /// The attempts of a handler before the current one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PriorAttempts {
-    /// Their number.
+    /// The number of attempts.
     pub(crate) retries: u32,
-    /// The time of the first one, or now.
+    /// The time of the first attempt, or now.
     pub(crate) started: Timestamp,
 }
 
 impl PriorAttempts {
-    /// No attempts before this one.
+    /// Returns the state before the first attempt.
     pub(crate) fn none(now: Timestamp) -> Self {
         Self {
             retries: 0,
@@ -44,7 +44,7 @@ pub(crate) struct RunnerHandles {
     pub(crate) live: LiveBody,
 }
 
-/// The context of one attempt: everything but the handler itself.
+/// The context of one attempt, without the handler.
 #[derive(Debug)]
 pub(crate) struct AttemptContext<'a> {
     context: &'a Arc<OperatorContext>,
@@ -60,7 +60,7 @@ pub(crate) struct AttemptContext<'a> {
 }
 
 impl<'a> AttemptContext<'a> {
-    /// A context with the operator's memo, an empty patch and an empty slot.
+    /// Creates a context with the operator's memo, an empty patch and an empty slot.
     pub(crate) fn new(
         context: &'a Arc<OperatorContext>,
         pool: &'a BlockingPool,
@@ -91,12 +91,12 @@ impl<'a> AttemptContext<'a> {
         Self { patch, ..self }
     }
 
-    /// Sets the place for results that are not JSON.
+    /// Sets the slot for results that are not JSON.
     pub(crate) fn with_slot(self, slot: Slot) -> Self {
         Self { slot, ..self }
     }
 
-    /// Calls a handler once, if its limits allow, and logs the outcome.
+    /// Calls a handler once if its limits allow, and logs the outcome.
     pub(crate) async fn attempt(self, handler: &Handler, prior: PriorAttempts) -> Outcome {
         let (context, logger) = (self.context, self.logger);
         let label = wording::label(handler.kind, &handler.id).to_string();
@@ -137,7 +137,7 @@ impl<'a> AttemptContext<'a> {
             time_left,
         };
         let prepared = self.prepare(handler, prior, attempt.runtime);
-        // Boxed: a worker that waits should not have room for a call.
+        // Boxed to keep the futures of waiting workers small.
         let result = Box::pin(calling.call(&handler.run, prepared)).await;
         if let Some(subs) = &subs {
             subs.forget();
@@ -176,7 +176,7 @@ impl<'a> AttemptContext<'a> {
 }
 
 impl Execution {
-    /// Calls a handler that has no progress record: one attempt, the value goes to the patch.
+    /// Calls a handler without a progress record: one attempt, with the result stored in the patch.
     pub(crate) async fn once(&self, handler: &Arc<Handler>) {
         if !self.may_begin() {
             return;
@@ -186,8 +186,8 @@ impl Execution {
         self.deliver(handler, &outcome);
     }
 
-    /// Calls a daemon or a timer: one attempt, the value goes to the patch. Counts as cancelled if another
-    /// replica handles the object.
+    /// Calls a daemon or timer: one attempt, with the result stored in the patch. Counts as
+    /// cancelled if another replica handles the object.
     pub(crate) async fn run_daemon(
         &self,
         handler: &Arc<Handler>,
@@ -213,7 +213,7 @@ impl Execution {
         }
     }
 
-    /// Calls a handler of this object once, if its limits allow, and logs the outcome.
+    /// Calls a handler of this object once if its limits allow, and logs the outcome.
     pub(super) async fn attempt(
         &self,
         handler: &Arc<Handler>,
@@ -244,7 +244,7 @@ impl Execution {
     }
 }
 
-/// Returns the time since `started`; zero if another clock, ahead of this one, has set it.
+/// Returns the time since `started`; zero if `started` is in the future because of another clock.
 pub(super) fn elapsed(started: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(started)).unwrap_or_default()
 }

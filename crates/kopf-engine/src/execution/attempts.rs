@@ -6,13 +6,13 @@ use kopf_core::handler::HandlerId;
 use kopf_core::object::handling::Attempted;
 use kopf_core::progress::ProgressRecord;
 
-/// Collects the attempts of handlers and sub-handlers in one cycle. Cheap to clone: clones share the
-/// attempts.
+/// Collects the attempts of handlers and sub-handlers in one cycle. Cheap to clone: clones share
+/// the attempts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttemptLog(Arc<Mutex<Vec<Attempted>>>);
 
 impl AttemptLog {
-    /// Adds an attempt with the progress record it has led to.
+    /// Adds an attempt with the resulting progress record.
     pub(super) fn add(&self, id: &HandlerId, record: Option<&ProgressRecord>) {
         let Some(record) = record else { return };
         let attempt = Attempted {

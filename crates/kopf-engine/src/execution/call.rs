@@ -1,4 +1,4 @@
-//! One call of one function: until it returns, panics, or is cancelled.
+//! One call of one function, until it returns, panics or is cancelled.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,21 +12,21 @@ use tokio::time::{Instant, timeout};
 
 use super::Subs;
 use super::foreign::{ForeignWork, Limits};
-use super::pool::{BlockingPool, Seat};
+use super::pool::{BlockingPool, ThreadPermit};
 use crate::invocation::{
     Call, Cancel, Function, HandlerResult, Stopped, Work, within, within_blocking,
 };
 
-/// The surroundings of a call.
+/// The environment of a call.
 pub(super) struct Calling<'a> {
     pub(super) subs: Option<Subs>,
     pub(super) pool: &'a BlockingPool,
-    /// The time until the handler's timeout. Blocking functions cannot be interrupted by it.
+    /// The time until the handler's timeout, which does not interrupt blocking functions.
     pub(super) time_left: Option<Duration>,
 }
 
 impl Calling<'_> {
-    /// Calls the function, then those of its sub-handlers that it has not executed itself.
+    /// Calls the function, then its sub-handlers that it has not executed itself.
     pub(super) async fn call(self, function: &Function, call: Call) -> HandlerResult {
         let prepared = catch_unwind(AssertUnwindSafe(|| function.invoke(call.clone())));
         match prepared {
@@ -67,17 +67,19 @@ impl Calling<'_> {
         call: Call,
         function: Box<dyn FnOnce() -> HandlerResult + Send>,
     ) -> HandlerResult {
-        let seat = Seat::default();
+        let permit = ThreadPermit::default();
         if let Some(subs) = &self.subs {
-            subs.seat(seat.clone());
+            subs.set_permit(permit.clone());
         }
         tokio::select! {
             biased;
-            () = self.pool.enter(&seat) => {}
-            // A function that has not begun must not begin any more.
-            () = told_to_end(call.stopped.clone()) => return Err(HandlerError::Cancelled),
+            () = self.pool.enter(&permit) => {}
+            // A function that has not started must not start any more.
+            () = stop_requested(call.stopped.clone()) => return Err(HandlerError::Cancelled),
         }
-        let running = self.pool.run(seat, move || within_blocking(call, function));
+        let running = self
+            .pool
+            .run(permit, move || within_blocking(call, function));
         let value = running
             .await
             .unwrap_or_else(|panic| Err(panicked(&*panic)))?;
@@ -117,7 +119,7 @@ async fn finish(subs: Option<Subs>) -> Result<(), HandlerError> {
     }
 }
 
-/// Drops the work when its time is over.
+/// Drops the work at the timeout.
 async fn limited<T>(
     time_left: Option<Duration>,
     work: impl Future<Output = Result<T, HandlerError>>,
@@ -131,8 +133,8 @@ async fn limited<T>(
     }
 }
 
-/// Waits until a daemon or a timer is requested to stop; forever for other handlers.
-async fn told_to_end(stopped: Option<Stopped>) {
+/// Waits until a daemon or timer is stopped; forever for other handlers.
+async fn stop_requested(stopped: Option<Stopped>) {
     match stopped {
         Some(stopped) => drop(stopped.wait(None).await),
         None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! The means to call handlers, and one use of them.
+//! The shared resources for calling handlers, and their use in one cycle.
 
 use std::sync::Arc;
 
@@ -13,26 +13,25 @@ use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
-/// Maximum number of blocking daemons. They hold their threads for as long as their objects exist, so
+/// Maximum number of blocking daemons. They hold their threads as long as their objects exist, so
 /// `execution.max_workers` does not apply: the daemons of the next objects would never start.
 const DAEMON_THREADS: usize = 512;
 
-/// The means to call handlers: one per run of an operator.
+/// The shared resources for calling handlers, created once per run of an operator.
 #[derive(Debug)]
 pub(crate) struct Executor {
     /// Context of all handlers and filters.
     pub(crate) context: Arc<OperatorContext>,
-    /// The choice among the due handlers of a cycle.
+    /// Selects among the due handlers of a cycle.
     pub(crate) lifecycle: Arc<dyn Lifecycle>,
     /// Threads of blocking handlers and reviews.
     pub(crate) pool: BlockingPool,
-    /// Threads of blocking daemons: they would occupy the others for as long as their objects
-    /// exist.
+    /// Threads of blocking daemons, which hold them as long as their objects exist.
     pub(crate) daemon_pool: BlockingPool,
 }
 
 impl Executor {
-    /// Creates an executor with this pool for everything but daemons.
+    /// Creates an executor that uses this pool for all handlers except daemons.
     pub(crate) fn new(
         context: Arc<OperatorContext>,
         lifecycle: Arc<dyn Lifecycle>,
@@ -56,23 +55,22 @@ pub(crate) struct Execution {
     pub(super) logger: ObjectLogger,
     pub(super) lifecycle: Arc<dyn Lifecycle>,
     pub(super) memo: MemoCell,
-    /// The place for results that are not JSON.
+    /// The slot for results that are not JSON.
     pub(super) slot: Slot,
-    /// The attempts of this cycle, sub-handlers included.
+    /// The attempts of this cycle, including sub-handlers.
     pub(crate) attempts: AttemptLog,
     /// The records of sub-handlers for an asynchronous storage.
     pub(crate) unsaved: UnsavedRecords,
     /// The changed child of the object.
     pub(super) child: Option<Arc<OwnedObject>>,
-    /// The handlers whose waits are over, because a child of the object has changed.
+    /// The handlers to call before their time because a child of the object has changed.
     pub(super) woken: Arc<[HandlerId]>,
-    /// No handler begins when it is not valid any longer; `None` for index handlers, which every
-    /// replica calls.
+    /// Handlers start only while it is valid; `None` for index handlers, which every replica calls.
     pub(super) pass: Option<Pass>,
 }
 
 impl Execution {
-    /// Starts with an empty patch.
+    /// Creates an execution with an empty patch.
     pub(crate) fn new(
         executor: &Arc<Executor>,
         cause: Cause,
@@ -95,7 +93,7 @@ impl Execution {
         }
     }
 
-    /// Sets the patch that handlers start with.
+    /// Sets the initial patch.
     #[must_use]
     pub(crate) fn with_patch(self, patch: Patch) -> Self {
         Self {
@@ -113,7 +111,7 @@ impl Execution {
         }
     }
 
-    /// Sets the handlers whose waits are over.
+    /// Sets the handlers to call before their time.
     #[must_use]
     pub(crate) fn with_woken(self, woken: Arc<[HandlerId]>) -> Self {
         Self { woken, ..self }
@@ -128,7 +126,7 @@ impl Execution {
         }
     }
 
-    /// Returns `true` if a handler may begin now: this replica handles the object.
+    /// Returns `true` if handlers may start: this replica handles the object.
     pub(super) fn may_begin(&self) -> bool {
         self.pass.as_ref().is_none_or(Pass::may_begin)
     }

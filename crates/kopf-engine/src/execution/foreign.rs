@@ -1,4 +1,4 @@
-//! Foreign work: cancelled by a request, and awaited.
+//! Foreign work, which is cancelled by request and awaited.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -12,10 +12,11 @@ use super::call::panicked;
 use crate::invocation::{Cancel, HandlerResult, Leftovers, Stopped};
 use crate::logger::ObjectLogger;
 
-/// The shortest time for work to end after its timeout.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// Minimum time for work to end after its timeout.
+const MIN_GRACE: Duration = Duration::from_secs(1);
 
-/// Foreign work that runs. When it is dropped before its end, it is cancelled and left over.
+/// Running foreign work. If it is dropped before its end, it is cancelled and adopted by
+/// [`Leftovers`].
 pub(super) struct ForeignWork {
     done: Option<BoxFuture<'static, HandlerResult>>,
     cancel: Option<Cancel>,
@@ -50,7 +51,7 @@ impl ForeignWork {
         }
     }
 
-    /// Waits until the work ends, or until it is cancelled and its stage is over.
+    /// Waits until the work ends, or until it is cancelled and the stage has passed.
     pub(super) async fn run(mut self, limits: Limits<'_>) -> HandlerResult {
         if self.cancel.is_none() {
             return self.done().await;
@@ -66,10 +67,10 @@ impl ForeignWork {
         }
         match reason {
             Cancelled::TimedOut(limit) => {
-                if timeout(limit.max(SHORTEST), self.done()).await.is_err() {
+                if timeout(limit.max(MIN_GRACE), self.done()).await.is_err() {
                     limits.logger.local().warning(
-                        "The handler has timed out, was cancelled, and is still running. \
-                         It is not waited for any more.",
+                        "The handler has timed out and was cancelled, but is still running. \
+                         It is abandoned.",
                     );
                 }
                 Err(HandlerError::TimedOut)
@@ -104,7 +105,7 @@ impl Drop for ForeignWork {
     }
 }
 
-/// Waits for this time, and returns it.
+/// Waits for this time and returns it.
 async fn elapsed(limit: Option<Duration>) -> Duration {
     match limit {
         Some(limit) => {
@@ -141,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Work that ends so long after it was cancelled.
+    /// Work that ends with this delay after its cancellation.
     struct Play {
         cancels: Arc<AtomicUsize>,
         leftovers: Leftovers,
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_ignores_its_timeout_is_given_up() {
+    async fn work_that_ignores_its_timeout_is_abandoned() {
         let (play, begun) = (Play::new(), Instant::now());
         let result = play.work(1000 * SECOND);
         let result = result.run(play.limits(Some(10 * SECOND), None)).await;

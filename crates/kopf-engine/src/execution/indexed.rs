@@ -1,4 +1,4 @@
-//! Index handlers: attempts without progress records and without results.
+//! Calls of index handlers: attempts without progress records and results.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::invocation::{Handler, Slot};
 /// The outcome of an index handler.
 pub(crate) struct Indexed {
     pub(crate) outcome: Outcome,
-    /// The entries that the function has left.
+    /// The entries that the function has stored in the slot.
     pub(crate) entries: Option<Entries>,
 }
 

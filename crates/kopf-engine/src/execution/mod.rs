@@ -1,7 +1,7 @@
-//! Calls of handlers: one attempt of one function, one round of the due ones, sub-handlers.
+//! Calls of handlers: single attempts, rounds of due handlers, sub-handlers.
 //!
-//! `kopf-core` decides the meaning of an outcome, and [`crate::invocation`] hides the way in which
-//! a function is called. This module does the rest: time limits, panics, threads, logs.
+//! `kopf-core` defines the meaning of outcomes, and [`crate::invocation`] abstracts the calls of
+//! functions. This module adds time limits, panics, threads and logs.
 
 mod attempt;
 mod attempts;

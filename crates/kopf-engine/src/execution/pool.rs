@@ -10,25 +10,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-/// Number of threads beyond one per processor, by default: blocking functions mostly wait.
-const AT_LEAST: usize = 32;
+/// Default number of threads in addition to one per processor: blocking functions mostly wait.
+const EXTRA_THREADS: usize = 32;
 
 /// Time of waiting for a thread after which a warning is logged.
-const BUSY: Duration = Duration::from_secs(60);
+const BUSY_WARNING: Duration = Duration::from_secs(60);
 
 /// A bounded pool of threads. Cheap to clone: clones share the threads.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockingPool {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     running: TaskTracker,
     is_warned: Arc<AtomicBool>,
     full: Full,
 }
 
-/// Behaviour of a pool without free places.
+/// The behaviour of a full pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Full {
-    /// Functions wait for a place.
+    /// Functions wait for a permit.
     Wait,
     /// Functions exceed the limit.
     Exceed,
@@ -38,20 +38,20 @@ impl BlockingPool {
     /// Creates a pool with this number of threads; by default, one per processor and 32 more.
     pub(crate) fn new(max_workers: Option<usize>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let places = max_workers.unwrap_or(processors + AT_LEAST).max(1);
+        let permits = max_workers.unwrap_or(processors + EXTRA_THREADS).max(1);
         Self {
-            places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
+            permits: Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS))),
             running: TaskTracker::new(),
             is_warned: Arc::default(),
             full: Full::Wait,
         }
     }
 
-    /// Returns the same pool for functions that must not wait: they take a free place, or exceed the
-    /// limit if there is none.
+    /// Returns the same pool for functions that must not wait: they exceed the limit if no permit
+    /// is free.
     ///
-    /// For login handlers, because handlers that wait for the login can hold all places; and for
-    /// cleanup handlers, because abandoned handlers can.
+    /// For login handlers, because handlers that wait for the login can hold all permits, and for
+    /// cleanup handlers, because abandoned handlers can hold them.
     pub(crate) fn urgent(&self) -> Self {
         Self {
             full: Full::Exceed,
@@ -59,7 +59,7 @@ impl BlockingPool {
         }
     }
 
-    /// Logs the number of functions that still run.
+    /// Logs the number of running functions.
     pub(crate) fn report_left(&self) {
         let left = self.running.len();
         if left > 0 {
@@ -70,42 +70,42 @@ impl BlockingPool {
         }
     }
 
-    /// Waits for a place for a function. Cancel-safe.
-    pub(crate) async fn enter(&self, seat: &Seat) {
+    /// Waits for a permit for a function. Cancel-safe.
+    pub(crate) async fn enter(&self, permit: &ThreadPermit) {
         if self.full == Full::Exceed {
-            return seat.try_take(&self.places);
+            return permit.try_acquire(&self.permits);
         }
-        let mut taking = pin!(seat.take(&self.places));
-        if timeout(BUSY, &mut taking).await.is_err() {
-            // Logged once: it would be repeated for each function.
+        let mut acquiring = pin!(permit.acquire(&self.permits));
+        if timeout(BUSY_WARNING, &mut acquiring).await.is_err() {
+            // Logged once, not for each function.
             if !self.is_warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "All threads for blocking handlers are busy: {} run, and others wait for more \
                      than {} seconds. See the setting execution.max_workers.",
                     self.running.len(),
-                    BUSY.as_secs()
+                    BUSY_WARNING.as_secs()
                 );
             }
-            taking.await;
+            acquiring.await;
         }
     }
 
     /// Runs a function in a thread. A panic is returned as an error with its payload.
     ///
     /// # Cancellation
-    /// A function that has started runs to its end and holds its place until then.
+    /// A function that has started runs to its end and holds its permit until then.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        seat: Seat,
+        permit: ThreadPermit,
         function: impl FnOnce() -> T + Send + 'static,
     ) -> std::thread::Result<T> {
-        if !seat.is_taken() {
-            self.enter(&seat).await;
+        if !permit.is_held() {
+            self.enter(&permit).await;
         }
-        // Dropped on panics as well.
-        let leaving = Leaving(seat);
+        // Dropped even on panics.
+        let guard = ReleaseGuard(permit);
         let thread = self.running.spawn_blocking(move || {
-            let _leaving = leaving;
+            let _guard = guard;
             function()
         });
         match thread.await {
@@ -117,90 +117,95 @@ impl BlockingPool {
         }
     }
 
-    /// Waits for other functions of the pool on behalf of a running one, whose place is free meanwhile.
-    pub(crate) async fn wait<T>(&self, seat: &Seat, others: impl Future<Output = T>) -> T {
-        seat.stand_up();
-        let standing = Standing(seat);
+    /// Waits for other functions of the pool on behalf of a running one, which releases its permit
+    /// meanwhile.
+    pub(crate) async fn wait<T>(
+        &self,
+        permit: &ThreadPermit,
+        others: impl Future<Output = T>,
+    ) -> T {
+        permit.release();
+        let wait = Wait(permit);
         let value = others.await;
-        // The last one of several waits takes the place again.
-        if standing.is_last() {
-            seat.take(&self.places).await;
+        // The last one of several waits acquires the permit again.
+        if wait.is_last() {
+            permit.acquire(&self.permits).await;
         }
         value
     }
 }
 
-/// The place of one function: taken while it runs, free while it waits for others of the pool.
-/// Cheap to clone: clones share the place.
+/// The permit of one function: held while it runs, free while it waits for others of the pool.
+/// Cheap to clone: clones share the permit.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seat(Arc<Mutex<Place>>);
+pub(crate) struct ThreadPermit(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
-struct Place {
+struct Inner {
     permit: Option<OwnedSemaphorePermit>,
     waits: usize,
     is_over: bool,
 }
 
-impl Seat {
-    async fn take(&self, places: &Arc<Semaphore>) {
+impl ThreadPermit {
+    async fn acquire(&self, permits: &Arc<Semaphore>) {
         if self.lock().is_over {
             return;
         }
-        let permit = Arc::clone(places).acquire_owned().await.ok();
-        let mut place = self.lock();
-        if !place.is_over {
-            place.permit = permit;
+        let permit = Arc::clone(permits).acquire_owned().await.ok();
+        let mut inner = self.lock();
+        if !inner.is_over {
+            inner.permit = permit;
         }
     }
 
-    fn try_take(&self, places: &Arc<Semaphore>) {
-        let permit = Arc::clone(places).try_acquire_owned().ok();
-        let mut place = self.lock();
-        if !place.is_over {
-            place.permit = permit;
+    fn try_acquire(&self, permits: &Arc<Semaphore>) {
+        let permit = Arc::clone(permits).try_acquire_owned().ok();
+        let mut inner = self.lock();
+        if !inner.is_over {
+            inner.permit = permit;
         }
     }
 
-    fn is_taken(&self) -> bool {
+    fn is_held(&self) -> bool {
         self.lock().permit.is_some()
     }
 
-    fn stand_up(&self) {
-        let mut place = self.lock();
-        place.waits = place.waits.saturating_add(1);
-        place.permit = None;
+    fn release(&self) {
+        let mut inner = self.lock();
+        inner.waits = inner.waits.saturating_add(1);
+        inner.permit = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Place> {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Frees the place for good when dropped.
-struct Leaving(Seat);
+/// Releases the permit permanently when dropped.
+struct ReleaseGuard(ThreadPermit);
 
-impl Drop for Leaving {
+impl Drop for ReleaseGuard {
     fn drop(&mut self) {
-        let mut place = self.0.lock();
-        place.is_over = true;
-        place.permit = None;
+        let mut inner = self.0.lock();
+        inner.is_over = true;
+        inner.permit = None;
     }
 }
 
 /// One of the waits of a function.
-struct Standing<'a>(&'a Seat);
+struct Wait<'a>(&'a ThreadPermit);
 
-impl Standing<'_> {
+impl Wait<'_> {
     fn is_last(&self) -> bool {
         self.0.lock().waits <= 1
     }
 }
 
-impl Drop for Standing<'_> {
+impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let mut place = self.0.lock();
-        place.waits = place.waits.saturating_sub(1);
+        let mut inner = self.0.lock();
+        inner.waits = inner.waits.saturating_sub(1);
     }
 }
 
@@ -216,7 +221,7 @@ mod tests {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let runs = (0..8).map(|_| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));
-            pool.run(Seat::default(), move || {
+            pool.run(ThreadPermit::default(), move || {
                 let here = now.fetch_add(1, Ordering::SeqCst) + 1;
                 most.fetch_max(here, Ordering::SeqCst);
                 std::thread::sleep(std::time::Duration::from_millis(5));
@@ -231,52 +236,68 @@ mod tests {
     async fn urgent_functions_exceed_the_limit() {
         let pool = BlockingPool::new(Some(1));
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        let mut running = std::pin::pin!(pool.run(Seat::default(), move || ended.recv()));
+        let mut running = std::pin::pin!(pool.run(ThreadPermit::default(), move || ended.recv()));
         assert!(futures::poll!(&mut running).is_pending());
-        assert_eq!(pool.urgent().run(Seat::default(), || 5).await.unwrap(), 5);
-        assert_eq!(pool.places.available_permits(), 0);
+        assert_eq!(
+            pool.urgent()
+                .run(ThreadPermit::default(), || 5)
+                .await
+                .unwrap(),
+            5
+        );
+        assert_eq!(pool.permits.available_permits(), 0);
         drop(end);
         let _ = running.await;
-        assert_eq!(pool.urgent().run(Seat::default(), || 5).await.unwrap(), 5);
-        assert_eq!(pool.places.available_permits(), 1);
+        assert_eq!(
+            pool.urgent()
+                .run(ThreadPermit::default(), || 5)
+                .await
+                .unwrap(),
+            5
+        );
+        assert_eq!(pool.permits.available_permits(), 1);
     }
 
     #[tokio::test]
-    async fn panic_is_returned_and_frees_the_place() {
+    async fn panic_is_returned_and_releases_the_permit() {
         let pool = BlockingPool::new(Some(1));
         let panic = pool
-            .run(Seat::default(), || panic!("oops"))
+            .run(ThreadPermit::default(), || panic!("oops"))
             .await
             .unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"oops"));
-        assert_eq!(pool.run(Seat::default(), || 5).await.unwrap(), 5);
+        assert_eq!(pool.run(ThreadPermit::default(), || 5).await.unwrap(), 5);
     }
 
     #[tokio::test]
-    async fn waiting_function_frees_its_place_for_others() {
+    async fn waiting_function_releases_its_permit_for_others() {
         let pool = BlockingPool::new(Some(1));
-        let (seat, inner) = (Seat::default(), pool.clone());
+        let (permit, inner) = (ThreadPermit::default(), pool.clone());
         let handle = tokio::runtime::Handle::current();
-        let outer = pool.run(seat.clone(), move || {
+        let outer = pool.run(permit.clone(), move || {
             handle.block_on(async {
-                let children = (0..3).map(|n| inner.run(Seat::default(), move || n));
+                let children = (0..3).map(|n| inner.run(ThreadPermit::default(), move || n));
                 let children = futures::future::join_all(children);
-                let values = inner.wait(&seat, children).await;
-                assert_eq!(inner.places.available_permits(), 0, "it is back");
+                let values = inner.wait(&permit, children).await;
+                assert_eq!(
+                    inner.permits.available_permits(),
+                    0,
+                    "the permit is held again"
+                );
                 values.into_iter().map(Result::unwrap).sum::<i32>()
             })
         });
         assert_eq!(outer.await.unwrap(), 3);
-        assert_eq!(pool.places.available_permits(), 1);
+        assert_eq!(pool.permits.available_permits(), 1);
     }
 
     #[tokio::test]
-    async fn finished_function_takes_no_place() {
+    async fn finished_function_holds_no_permit() {
         let pool = BlockingPool::new(Some(1));
-        let seat = Seat::default();
-        pool.run(seat.clone(), || ()).await.unwrap();
-        assert_eq!(pool.wait(&seat, async { 5 }).await, 5);
-        assert_eq!(pool.places.available_permits(), 1);
+        let permit = ThreadPermit::default();
+        pool.run(permit.clone(), || ()).await.unwrap();
+        assert_eq!(pool.wait(&permit, async { 5 }).await, 5);
+        assert_eq!(pool.permits.available_permits(), 1);
     }
 
     #[tokio::test]
@@ -285,7 +306,7 @@ mod tests {
         let pool = BlockingPool::new(None);
         pool.report_left();
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        let mut running = std::pin::pin!(pool.run(Seat::default(), move || ended.recv()));
+        let mut running = std::pin::pin!(pool.run(ThreadPermit::default(), move || ended.recv()));
         assert!(futures::poll!(&mut running).is_pending());
         pool.report_left();
         drop(end);

@@ -1,4 +1,4 @@
-//! One round: the handlers that are due and picked by the lifecycle, one after another.
+//! One round: calls of the due handlers that the lifecycle selects, one after another.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::{Execution, PriorAttempts, Subs};
 use crate::invocation::Handler;
 
 impl Execution {
-    /// Calls the due handlers and updates the state. Returns `true` if any was due, and
-    /// this replica may still call them.
+    /// Calls the due handlers and updates the state. Returns `true` if any was due and this replica
+    /// may still call them.
     pub(crate) async fn round(&self, handlers: &[Arc<Handler>], state: &mut State) -> bool {
         self.round_of(None, handlers, state).await
     }
 
-    /// The same for sub-handlers of a handler.
+    /// Like [`round`](Self::round), for the sub-handlers of a handler.
     pub(super) async fn round_of(
         &self,
         parent: Option<&Subs>,
@@ -38,7 +38,7 @@ impl Execution {
             if done.contains(&&handler.id) {
                 continue;
             }
-            // Another replica continues from what is recorded.
+            // Another replica continues from the stored records.
             if !self.may_begin() {
                 return !done.is_empty();
             }
@@ -47,7 +47,7 @@ impl Execution {
             let (retries, started) = state.attempt(&handler.id).unwrap_or((0, now));
             let subs = Subs::new(self, handler, parent.cloned());
             let prior = PriorAttempts { retries, started };
-            // Boxed because rounds of sub-handlers run inside of this one.
+            // Boxed because rounds of sub-handlers run inside this one.
             let outcome = Box::pin(self.attempt(handler, prior, Some(subs))).await;
             self.deliver(handler, &outcome);
             state.apply(&handler.id, &outcome, clock.now());

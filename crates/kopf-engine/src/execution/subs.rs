@@ -1,7 +1,7 @@
-//! Sub-handlers: handlers inside of handlers.
+//! Sub-handlers: handlers inside handlers.
 //!
-//! A handler registers its sub-handlers in each call. They have progress records of their own on
-//! the object, under the parent's id. The parent is finished when all of them are.
+//! A handler registers its sub-handlers in each call. They have their own progress records on the
+//! object, under the parent's id. The parent finishes when all of them have finished.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,7 +19,7 @@ use kopf_core::progress::state::State;
 use kopf_core::registry::select_from;
 use kopf_core::storage::StorageError;
 
-use super::pool::Seat;
+use super::pool::ThreadPermit;
 use super::{Execution, warn_unreadable};
 use crate::errors::describe;
 use crate::invocation::{Handler, Hosting, RegistrationError, RunSubHandlers, SubHandlers};
@@ -36,17 +36,17 @@ struct Inner {
     outer: Option<Subs>,
     registered: Mutex<Vec<Arc<Handler>>>,
     refused: Mutex<Option<HandlerError>>,
-    /// When the first of those is due that are not over.
+    /// The delay until the first unfinished sub-handler is due.
     unfinished: Mutex<Option<Duration>>,
     references: Mutex<BTreeSet<HandlerId>>,
-    /// Where the handler runs, if it blocks a thread.
-    seat: OnceLock<Seat>,
+    /// The permit of a blocking handler.
+    permit: OnceLock<ThreadPermit>,
 }
 
 impl Subs {
     pub(super) fn new(execution: &Execution, parent: &Handler, outer: Option<Self>) -> Self {
         let mut execution = execution.clone();
-        // Children see what their parent sees.
+        // Sub-handlers are limited to the field of their parent.
         if let Some(field) = &parent.filters.field {
             execution.cause = Arc::new(execution.cause.reduced(field));
         }
@@ -59,17 +59,18 @@ impl Subs {
             refused: Mutex::default(),
             unfinished: Mutex::default(),
             references: Mutex::default(),
-            seat: OnceLock::new(),
+            permit: OnceLock::new(),
         }))
     }
 
-    /// The handler blocks a thread while it waits for its sub-handlers.
-    pub(super) fn seat(&self, seat: Seat) {
-        // It is called once.
-        let _ = self.0.seat.set(seat);
+    /// Sets the permit of a blocking handler, which is released while it waits for its
+    /// sub-handlers.
+    pub(super) fn set_permit(&self, permit: ThreadPermit) {
+        // Called once.
+        let _ = self.0.permit.set(permit);
     }
 
-    /// The handle for the front.
+    /// Returns the handle for the frontend.
     pub(super) fn handle(&self) -> SubHandlers {
         SubHandlers::new(Arc::clone(&self.0) as _)
     }
@@ -100,7 +101,7 @@ impl Subs {
         Err(HandlerError::Unfinished { delay: Some(delay) })
     }
 
-    /// Runs the due ones of the selected sub-handlers. Loads and stores the progress of all.
+    /// Runs the due sub-handlers of the selection. Loads and stores the progress of all.
     async fn run_selected(
         &self,
         execution: &Execution,
@@ -127,8 +128,8 @@ impl Subs {
         state.wake(&execution.woken);
         self.refer(state.ids());
         let round = execution.round_of(Some(self), selected, &mut state);
-        match self.0.seat.get() {
-            Some(seat) => execution.executor.pool.wait(seat, round).await,
+        match self.0.permit.get() {
+            Some(permit) => execution.executor.pool.wait(permit, round).await,
             None => round.await,
         };
         let mut changes = Patch::default();
@@ -138,8 +139,8 @@ impl Subs {
         Ok(state)
     }
 
-    /// Executes what the handler did not execute itself. If it has ignored that some of them are
-    /// not over, it is not over either.
+    /// Executes the sub-handlers that the handler did not execute itself. If the handler has
+    /// ignored that some are unfinished, it is unfinished, too.
     pub(super) async fn finish(&self) -> Result<(), HandlerError> {
         Arc::clone(&self.0).execute().await?;
         match *lock(&self.0.unfinished) {
@@ -148,12 +149,13 @@ impl Subs {
         }
     }
 
-    /// Closures may hold what holds them.
+    /// Drops the handlers, because closures may contain reference cycles.
     pub(super) fn forget(&self) {
         lock(&self.0.registered).clear();
     }
 
-    /// All ancestors know all their descendants: with them, their progress is removed.
+    /// Adds the ids to all ancestors, whose progress is removed together with that of their
+    /// descendants.
     fn refer<'a>(&self, ids: impl Iterator<Item = &'a HandlerId>) {
         let ids: Vec<HandlerId> = ids.cloned().collect();
         let mut ancestor = Some(self);
@@ -227,8 +229,8 @@ impl RunSubHandlers for Inner {
     }
 }
 
-/// Selects the sub-handlers for the cause. Their filters are called where the front wants it: the
-/// parent's resource may have no other callbacks.
+/// Selects the sub-handlers for the cause. Filters are called by the host, because the parent's
+/// resource may have no other callbacks.
 async fn select(
     handlers: &[Arc<Handler>],
     execution: &Execution,
@@ -249,7 +251,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A storage or a filter has failed: the parent is tried again later, as after any error.
+/// Converts a failure of a storage or filter, after which the parent is retried.
 fn framework(error: impl std::error::Error) -> HandlerError {
     HandlerError::arbitrary(describe(&error))
 }

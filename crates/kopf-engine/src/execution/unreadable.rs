@@ -5,11 +5,11 @@ use kopf_core::storage::StorageError;
 use crate::errors::describe;
 use crate::logger::ObjectLogger;
 
-/// Warns that unreadable state of an object counts as absent: the object is being deleted, and must
-/// not stay because of it.
+/// Warns that unreadable state of an object counts as absent, because it must not block the
+/// deletion.
 pub(crate) fn warn_unreadable(error: &StorageError, logger: &ObjectLogger) {
     let error = describe(error);
     logger.warning(format_args!(
-        "The object is being deleted as if it had no such state: {error}"
+        "The deletion ignores unreadable state of the object: {error}"
     ));
 }

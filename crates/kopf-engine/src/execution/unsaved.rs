@@ -1,11 +1,11 @@
-//! The records of one cycle's sub-handlers that an asynchronous storage has not saved yet.
+//! Records of sub-handlers that an asynchronous storage has not saved yet.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kopf_core::progress::ProgressChanges;
 
-/// Collects the records of sub-handlers in one cycle, so that they are saved together with those of
-/// their parents. Cheap to clone: clones share the records.
+/// Collects the records of sub-handlers in one cycle, to be saved together with those of their
+/// parents. Cheap to clone: clones share the records.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UnsavedRecords(Arc<Mutex<ProgressChanges>>);
 

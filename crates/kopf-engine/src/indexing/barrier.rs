@@ -1,10 +1,10 @@
-//! The barrier: before all indices are filled, objects are only indexed.
+//! The barrier that delays handlers until all indices are filled.
 //!
-//! [`Blocker`]s are held by the orchestration until the first streams are started, by a stream of an
-//! indexed resource until its first listing is complete, and by an object of such a resource until
-//! its index handlers were called once. When the last blocker is dropped, the barrier is lifted for
-//! all waiting streams. A stream does not wait again after that; streams of resources that appear
-//! later wait only for each other.
+//! [`Blocker`]s are held by the orchestration until the first streams are started, by a stream of
+//! an indexed resource until its first listing is complete, and by an object of such a resource
+//! until its index handlers have been called once. When the last blocker is dropped, the barrier is
+//! lifted for all waiting streams. A stream does not wait again after that; streams of resources
+//! that appear later wait only for each other.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Inner {
     lifted: Notify,
 }
 
-/// Keeps the barrier closed until it is dropped.
+/// Keeps the barrier closed until dropped.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Blocker(Barrier);
@@ -37,7 +37,8 @@ impl Barrier {
         self.0.blockers.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits until the number of blockers is zero. There may be new ones when this returns. Cancel-safe.
+    /// Waits until the number of blockers is zero. New ones may exist when this returns.
+    /// Cancel-safe.
     pub(crate) async fn lifted(&self) {
         let mut lifted = pin!(self.0.lifted.notified());
         // Subscribed before the check, so that no notification is missed.
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_lifted_when_the_last_blocker_is_gone() {
+    async fn barrier_is_lifted_when_the_last_blocker_is_dropped() {
         let barrier = Barrier::default();
         barrier.lifted().await;
         let (one, other) = (barrier.block(), barrier.block());
@@ -77,7 +78,7 @@ mod tests {
         tokio::join!(waiting, async {
             tokio::task::yield_now().await;
             drop(other);
-            // The waiting streams were notified nevertheless.
+            // Waiting streams are notified even if the barrier is closed again.
             let _later = barrier.block();
             tokio::task::yield_now().await;
         });

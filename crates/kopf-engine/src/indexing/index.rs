@@ -1,4 +1,4 @@
-//! An index with keys and values of some types.
+//! An index with typed keys and values.
 
 use std::any::type_name;
 use std::borrow::Borrow;
@@ -9,16 +9,16 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::{AnyIndex, Entries, Mismatch, ObjectKey, Store};
 
-/// What objects have put under keys. Read by many, written by the workers of its objects.
+/// A map from keys to the values of objects, filled by index handlers.
 ///
-/// Looking up takes the same time however much there is, and replacing the entries of an object
-/// depends on the number of its own keys alone. Locks are held for that long, and never while code
-/// of users runs that does more than to compare, to hash or to clone keys.
+/// Lookups take constant time. Replacing the entries of an object takes time proportional to the
+/// number of its keys. While a lock is held, the only user code that runs is the comparison,
+/// hashing and cloning of keys.
 pub struct Index<K, V>(RwLock<Inner<K, V>>);
 
 struct Inner<K, V> {
     stores: HashMap<K, Store<V>>,
-    /// Under which keys an object is.
+    /// The keys of each object.
     keys: HashMap<ObjectKey, Box<[K]>>,
 }
 
@@ -27,19 +27,19 @@ impl<K, V> Index<K, V> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.read().stores.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl<K: Clone + Eq + Hash, V> Index<K, V> {
-    /// The values under a key, as they are now; an empty store if there are none.
+    /// Returns a snapshot of the values under a key; empty if there are none.
     pub fn get<Q>(&self, key: &Q) -> Store<V>
     where
         K: Borrow<Q>,
@@ -48,7 +48,7 @@ impl<K: Clone + Eq + Hash, V> Index<K, V> {
         self.read().stores.get(key).cloned().unwrap_or_default()
     }
 
-    /// Whether there are any values under a key.
+    /// Returns `true` if there are any values under a key.
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -57,12 +57,12 @@ impl<K: Clone + Eq + Hash, V> Index<K, V> {
         self.read().stores.contains_key(key)
     }
 
-    /// All keys, as they are now, in no particular order.
+    /// Returns a snapshot of all keys, in no particular order.
     pub fn keys(&self) -> Vec<K> {
         self.read().stores.keys().cloned().collect()
     }
 
-    /// All keys with their values, as they are now, in no particular order.
+    /// Returns a snapshot of all keys with their values, in no particular order.
     pub fn items(&self) -> Vec<(K, Store<V>)> {
         let inner = self.read();
         let stores = inner.stores.iter();
@@ -71,8 +71,8 @@ impl<K: Clone + Eq + Hash, V> Index<K, V> {
             .collect()
     }
 
-    /// Makes these the entries of the object, instead of those before. Of several entries with the
-    /// same key, the last one counts.
+    /// Replaces the entries of the object. Of several entries with the same key, the last one is
+    /// used.
     pub fn put(&self, object: &ObjectKey, entries: impl IntoIterator<Item = (K, V)>) {
         let entries: HashMap<K, V> = entries.into_iter().collect();
         let keys: Box<[K]> = entries.keys().cloned().collect();
@@ -91,7 +91,7 @@ impl<K: Clone + Eq + Hash, V> Index<K, V> {
         for (key, value) in entries {
             gone.extend(inner.stores.entry(key).or_default().insert(object, value));
         }
-        // Dropping of values can be anything, even a look into this index.
+        // Values are dropped without the lock, because their destructors may read this index.
         drop(inner);
         drop(gone);
     }
@@ -193,9 +193,9 @@ mod tests {
         index.put(&object(1), entries(&[("a", 1), ("b", 1)]));
         index.put(&object(2), entries(&[("b", 2)]));
         index.put(&object(1), entries(&[("b", 3), ("c", 4), ("c", 5)]));
-        assert!(!index.contains_key("a"), "nothing is left under it");
+        assert!(!index.contains_key("a"), "no values are left under the key");
         assert_eq!(values(&index, "b"), [2, 3]);
-        assert_eq!(values(&index, "c"), [5], "one value for a key");
+        assert_eq!(values(&index, "c"), [5], "one value per key");
         index.put(&object(1), []);
         assert_eq!(index.keys(), ["b"]);
         index.remove(&object(2));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_other_types_are_refused() {
+    fn entries_of_other_types_are_rejected() {
         let index = Texts::default();
         let refused = index.replace(&object(1), Box::new(vec![(1, 2)]));
         assert!(refused.unwrap_err().to_string().contains("String, u32"));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn values_can_look_into_the_index_when_they_are_dropped() {
+    fn destructors_of_values_can_read_the_index() {
         struct Curious(Arc<Index<u32, Self>>);
         impl Drop for Curious {
             fn drop(&mut self) {

@@ -10,21 +10,21 @@ use kopf_core::registry::KindHandlers;
 
 use super::ObjectKey;
 
-/// Result of an index handler, of a type that is defined by the front.
+/// Result of an index handler, of a type that is defined by the frontend.
 ///
-/// The front stores it in the `slot` of the call, as this type. If a handler succeeds and the slot is
-/// empty, the former entries of the object are kept.
+/// The frontend stores it in the `slot` of the call, as this type. If a handler succeeds and the
+/// slot is empty, the previous entries of the object are kept.
 pub type Entries = Box<dyn Any + Send>;
 
-/// An index. The types of its keys and values are defined by the front.
+/// An index. The types of its keys and values are defined by the frontend.
 ///
-/// Calls for one object are in the order of its versions; calls for several objects can come from
-/// several threads. Implementations must not block.
+/// Calls for one object are made in the order of its versions; calls for several objects can be
+/// made from several threads. Implementations must not block.
 pub trait AnyIndex: Any + Send + Sync {
     /// Replaces the entries of the object.
     ///
     /// # Errors
-    /// If the entries are of another type than those of the index.
+    /// If the entries have another type than those of the index.
     fn replace(&self, object: &ObjectKey, entries: Entries) -> Result<(), Mismatch>;
 
     /// Removes all entries of the object.
@@ -33,7 +33,7 @@ pub trait AnyIndex: Any + Send + Sync {
 
 /// Type mismatch of entries: two handlers of one index return different types.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the index keeps entries of the type {expected}, and was given something else")]
+#[error("invalid entries of an index: expected the type {expected}")]
 pub struct Mismatch {
     /// The type of the entries of the index.
     pub expected: &'static str,

@@ -6,12 +6,12 @@ use kopf_core::resource::Resource;
 
 use crate::identity::Identity;
 
-/// The object that entries of an index belong to. Objects of several kinds can be in one index.
+/// The owner of entries of an index. One index can contain objects of several resources.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ObjectKey(Identity);
 
 impl ObjectKey {
-    /// Uids are unique in a cluster; names only within one resource.
+    /// Creates a key. Uids are unique in a cluster; names only within one resource.
     pub(crate) fn new(identity: &Identity, resource: &Resource) -> Self {
         Self(match identity {
             Identity::Uuid(_) => identity.clone(),
@@ -19,7 +19,7 @@ impl ObjectKey {
         })
     }
 
-    /// Returns a unique key that belongs to no object, for indices in tests.
+    /// Returns a unique key without an object, for indices in tests.
     pub fn numbered(number: usize) -> Self {
         Self(Identity::Text(format!("#{number}").into()))
     }

@@ -1,8 +1,8 @@
 //! Indices: in-memory maps that index handlers fill and all handlers can read.
 //!
-//! Index handlers are called for every version of an object and return its entries. The types of keys
-//! and values are defined by the front: the engine uses [`AnyIndex`] and [`Entries`]. [`Index`] is an
-//! implementation with typed keys and values.
+//! Index handlers are called for every version of an object and return its entries. The types of
+//! keys and values are defined by the frontend: the engine uses [`AnyIndex`] and [`Entries`].
+//! [`Index`] is an implementation with typed keys and values.
 //!
 //! Other handlers run only after all indices are filled: see [`barrier`].
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::ObjectKey;
 
 /// Upper bound for the average number of values per shard.
-const SHARD: usize = 32;
+const SHARD_SIZE: usize = 32;
 
 /// A snapshot of the values under one key of an index. Cheap to clone.
 pub struct Store<V>(Arc<Root<V>>);
@@ -48,7 +48,8 @@ impl<V> Store<V> {
         self.iter().any(|other| other == value)
     }
 
-    /// Sets the value of an object. Returns the former one, to be dropped after the lock is released.
+    /// Sets the value of an object. Returns the former one, to be dropped after the lock is
+    /// released.
     pub(super) fn insert(&mut self, object: &ObjectKey, value: V) -> Option<Arc<V>> {
         let root = Arc::make_mut(&mut self.0);
         let shard = Arc::make_mut(root.shard(object)?);
@@ -58,7 +59,7 @@ impl<V> Store<V> {
         }
         shard.push((object.clone(), value));
         root.len += 1;
-        if root.len > SHARD * root.shards.len() {
+        if root.len > SHARD_SIZE * root.shards.len() {
             root.grow();
         }
         None
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_out_does_not_change() {
+    fn snapshots_do_not_change() {
         let mut store = Store::default();
         store.insert(&ObjectKey::numbered(1), 1);
         let before = store.clone();
@@ -186,6 +187,6 @@ mod tests {
         let pairs = before.0.shards.iter().zip(&store.0.shards);
         let copied: Vec<_> = pairs.filter(|(a, b)| !Arc::ptr_eq(a, b)).collect();
         assert_eq!(copied.len(), 1);
-        assert!(copied.iter().all(|(shard, _)| shard.len() < 4 * SHARD));
+        assert!(copied.iter().all(|(shard, _)| shard.len() < 4 * SHARD_SIZE));
     }
 }

@@ -1,4 +1,4 @@
-//! Admission requests as handlers and filters see them.
+//! Admission requests for handlers and filters.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// A request without warnings.
+    /// Creates a request without warnings.
     pub(crate) fn new(review: Review) -> Self {
         Self {
             cause: Arc::new(review.cause()),
@@ -34,8 +34,8 @@ impl fmt::Debug for Admission {
     }
 }
 
-/// Warnings for the client of an admission request, as `kubectl` prints them. Cheap to clone:
-/// clones are the same list.
+/// Warnings for the client of an admission request, as printed by `kubectl`. Cheap to clone: clones
+/// share the list.
 ///
 /// ```
 /// let warnings = kopf_engine::admission::Warnings::default();

@@ -19,7 +19,7 @@ use super::{
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Subject {
-    /// An event of an object. For handlers of a field, the change is reduced to that field.
+    /// An event of an object. For handlers with a field, the change is reduced to that field.
     Object(Arc<Cause>),
     /// An admission request.
     Admission(Arc<Admission>),
@@ -43,28 +43,28 @@ pub struct Call {
     pub started: Timestamp,
     /// The time since `started`, at the beginning of this attempt.
     pub runtime: Duration,
-    /// Changes of the object, written when the cycle ends.
+    /// Changes of the object, sent when the cycle ends.
     pub patch: SharedPatch,
-    /// Logs in the name of the object, and posts its records as events of the object.
+    /// A logger for the object. Its records are also posted as events of the object.
     pub logger: ObjectLogger,
-    /// Registers and runs sub-handlers; only in handlers of changes.
+    /// Registers and runs sub-handlers; only in change handlers.
     pub subs: Option<SubHandlers>,
-    /// A place for results that are not JSON.
+    /// A slot for results that are not JSON.
     pub slot: Slot,
-    /// The memo of the object, or of the operator if the call is not about an object.
+    /// The memo of the object, or of the operator if the call has no object.
     pub memo: MemoCell,
     /// The stop flag; only in daemons and timers.
     pub stopped: Option<Stopped>,
     /// The newest version of the object at any time; only in daemons and timers.
     pub live: Option<LiveBody>,
-    /// The changed child of the object; only in handlers of children.
+    /// The changed child of the object; only in child handlers.
     pub child: Option<Arc<OwnedObject>>,
     /// Context shared by all handlers of the operator.
     pub operator: Arc<OperatorContext>,
 }
 
 impl Call {
-    /// Returns the cause; `None` if the call is not about an object.
+    /// Returns the cause; `None` if the call has no object.
     pub fn cause(&self) -> Option<&Arc<Cause>> {
         match &self.subject {
             Subject::Object(cause) => Some(cause),
@@ -73,7 +73,7 @@ impl Call {
         }
     }
 
-    /// Returns the admission request; only in handlers for admission.
+    /// Returns the admission request; only in admission handlers.
     pub fn admission(&self) -> Option<&Arc<Admission>> {
         match &self.subject {
             Subject::Admission(admission) => Some(admission),
@@ -81,18 +81,18 @@ impl Call {
         }
     }
 
-    /// Returns the body of the object; an empty one if the call is not about an object.
+    /// Returns the body of the object; empty if the call has no object.
     pub fn body(&self) -> &Body {
         static NONE: LazyLock<Body> = LazyLock::new(|| Body::new(Value::Null));
         self.cause().map_or(&NONE, |cause| &cause.body)
     }
 
-    /// Returns the change; only in handlers of changes.
+    /// Returns the change; only in change handlers.
     pub fn change(&self) -> Option<&Change> {
         self.cause()?.change.as_ref()
     }
 
-    /// Returns the type of the event; only in handlers of events.
+    /// Returns the type of the event; only in event handlers.
     pub fn event(&self) -> Option<EventType> {
         self.cause()?.event
     }

@@ -26,23 +26,23 @@ pub struct OperatorContext {
     pub settings: Arc<Settings>,
     /// The operator's clock.
     pub clock: Clock,
-    /// A value of the front; opaque to the engine.
+    /// A value of the frontend; opaque to the engine.
     pub front: Arc<dyn Any + Send + Sync>,
-    /// The settings being changed by startup handlers; `None` afterwards, when they are fixed.
+    /// The settings under change by startup handlers; `None` afterwards, when they are final.
     pub draft: Option<SettingsDraft>,
     /// The operator's indices.
     pub indices: Indices,
-    /// The operator's own memo; memos of objects are made from it.
+    /// The operator's own memo, from which memos of objects are created.
     pub memo: MemoCell,
     /// The treatment of `metadata.managedFields` of objects.
     pub(crate) managed_fields: ManagedFields,
-    /// The place of the front where tasks with callbacks are polled.
+    /// The host of the frontend that polls tasks with callbacks.
     pub(crate) host: Option<Arc<dyn Host>>,
-    /// Signs of life of the front, for health probes.
+    /// Signs of life of the frontend, for health probes.
     pub(crate) pulse: Option<Arc<dyn Pulse>>,
-    /// Foreign work whose caller is gone.
+    /// Foreign work without a caller.
     pub(crate) leftovers: Leftovers,
-    /// The resources of children that were applied.
+    /// Discovered resources of applied children.
     pub(crate) kinds: KnownKinds,
     /// The operator's metrics.
     pub(crate) metrics: Metrics,
@@ -82,7 +82,7 @@ impl OperatorContext {
         Self { indices, ..self }
     }
 
-    /// Sets the memo from which memos of objects are made.
+    /// Sets the memo from which memos of objects are created.
     #[must_use]
     pub fn with_memo(self, memo: MemoCell) -> Self {
         Self { memo, ..self }
@@ -115,7 +115,7 @@ impl OperatorContext {
         Self { style, ..self }
     }
 
-    /// Sets the signs of life of the front.
+    /// Sets the pulse of the frontend.
     #[must_use]
     pub(crate) fn with_pulse(self, pulse: Option<Arc<dyn Pulse>>) -> Self {
         Self { pulse, ..self }

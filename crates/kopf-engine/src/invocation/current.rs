@@ -1,7 +1,7 @@
 //! The call of the running handler.
 //!
-//! Functions deep inside of a handler get its arguments by [`current`]. The signal thread gets the
-//! handlers that block a thread of the runtime by [`polled`].
+//! [`current`] returns the call to functions deep inside of a handler. [`polled`] returns the
+//! handlers that block a thread of the runtime to the signal thread.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -16,8 +16,8 @@ tokio::task_local! {
     static CURRENT: Call;
 }
 
-/// Async handlers that are being polled at this moment, in all threads of the process. One entry for
-/// each thread of a runtime at most, except for nested handlers.
+/// Async handlers that are being polled, in all threads of the process. At most one entry per
+/// thread of a runtime, except for nested handlers.
 static POLLED: Mutex<Vec<Polled>> = Mutex::new(Vec::new());
 
 struct Polled {
@@ -28,15 +28,15 @@ struct Polled {
 
 /// Returns the call of the handler that runs this code; `None` outside of handlers.
 ///
-/// Tasks and threads that a handler starts on its own are outside.
+/// Tasks and threads that a handler spawns itself are outside.
 pub fn current() -> Option<Call> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
 /// Returns the async handlers that are being polled, as `'id' of <object>`.
 ///
-/// A poll takes microseconds unless the function blocks: when a runtime does not respond, these are
-/// the handlers that block it.
+/// A poll takes microseconds unless the function blocks, so these are the handlers that block an
+/// unresponsive runtime.
 pub(crate) fn polled() -> Vec<String> {
     let describe = |polled: &Polled| match polled.logger.activity() {
         Some(activity) => format!("'{}' of the {}", polled.handler, activity.as_str()),
@@ -59,7 +59,7 @@ pub(crate) fn within_blocking<T>(call: Call, function: impl FnOnce() -> T) -> T 
     CURRENT.sync_scope(call, function)
 }
 
-/// Keeps an entry of [`POLLED`] for the time of one poll.
+/// An entry of [`POLLED`] for the duration of one poll.
 struct Polling(u64);
 
 impl Polling {

@@ -1,10 +1,10 @@
-//! Settings while startup handlers change them.
+//! Settings under change by startup handlers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kopf_core::settings::Settings;
 
-/// Settings that startup handlers can change. Cheap to clone: clones are the same settings.
+/// Settings that startup handlers can change. Cheap to clone: clones share the settings.
 ///
 /// ```
 /// use kopf_engine::invocation::SettingsDraft;
@@ -19,7 +19,7 @@ use kopf_core::settings::Settings;
 pub struct SettingsDraft(Arc<Mutex<Settings>>);
 
 impl SettingsDraft {
-    /// Starts with these settings.
+    /// Creates a draft of these settings.
     pub fn new(settings: Settings) -> Self {
         Self(Arc::new(Mutex::new(settings)))
     }

@@ -16,9 +16,9 @@ pub struct FilterContext {
     pub operator: Arc<OperatorContext>,
     /// The memo of the object.
     pub memo: MemoCell,
-    /// Logs in the name of the object. Its records are not posted as events.
+    /// A logger for the object. Its records are not posted as events.
     pub logger: ObjectLogger,
-    /// The admission request; only for handlers for admission.
+    /// The admission request; only for admission handlers.
     pub admission: Option<Arc<Admission>>,
 }
 

@@ -1,4 +1,4 @@
-//! A place of the front where tasks with callbacks of users are polled.
+//! Hosts: threads of the frontend that poll tasks with callbacks of users.
 
 use std::any::Any;
 use std::fmt;
@@ -15,18 +15,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::OperatorContext;
 
-/// Polls tasks of the engine in a thread of the front.
+/// Polls tasks of the engine in a thread of the frontend.
 ///
 /// Filters, lifecycles, initial delays and storages are called synchronously inside the tasks of
-/// workers, daemons and reviews. A front whose functions can run in one thread only has these
-/// tasks polled there. The engine still owns them: it awaits their results and cancels them.
+/// workers, daemons and reviews. A frontend whose functions can run in only one thread polls these
+/// tasks there. The engine still owns them: it awaits their results and cancels them.
 ///
 /// ```
 /// use std::sync::Mutex;
 ///
 /// use kopf_engine::invocation::{Host, Hosted};
 ///
-/// /// A queue; a thread of the front takes the tasks out and polls them.
+/// /// A queue; a thread of the frontend takes the tasks and polls them.
 /// struct Queue(Mutex<Vec<Hosted>>);
 ///
 /// impl Host for Queue {
@@ -36,13 +36,13 @@ use super::OperatorContext;
 /// }
 /// ```
 pub trait Host: Send + Sync {
-    /// Polls the task until it is ready. Must return at once. Dropping the task instead fails it.
+    /// Polls the task until it is ready. Must return immediately. Dropping the task fails it.
     fn spawn(&self, task: Hosted);
 
-    /// Returns `true` if all tasks are polled here. By default, only those of resources whose
-    /// handlers have callbacks are: see
-    /// [`Handler::has_callbacks`](kopf_core::handler::Handler::has_callbacks). A front with
-    /// lifecycles or storages of its users needs all of them.
+    /// Returns `true` if the host polls all tasks. By default, it polls only those of resources
+    /// whose handlers have callbacks: see
+    /// [`Handler::has_callbacks`](kopf_core::handler::Handler::has_callbacks). A frontend with
+    /// lifecycles or storages of its users must poll all of them.
     fn takes_all(&self) -> bool {
         false
     }
@@ -54,8 +54,8 @@ impl fmt::Debug for dyn Host {
     }
 }
 
-/// A task of the engine to be polled by a [`Host`], in any thread. It brings the context of the
-/// engine's runtime with it.
+/// A task of the engine that a [`Host`] polls in any thread. It enters the context of the engine's
+/// runtime itself.
 #[must_use = "a task does nothing unless it is polled"]
 pub struct Hosted {
     future: BoxFuture<'static, ()>,
@@ -78,15 +78,14 @@ impl fmt::Debug for Hosted {
     }
 }
 
-/// The host for a task, if it has any.
+/// The host of a task, if any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hosting(Option<Arc<dyn Host>>);
 
-/// The task was dropped by its host.
-const LOST: &str = "the host of the front has dropped a task of the engine";
+const LOST: &str = "the host of the frontend has dropped a task of the engine";
 
 impl Hosting {
-    /// The host of tasks that call handlers' callbacks, or other code of users.
+    /// Returns the host of tasks that call callbacks of handlers or other code of users.
     pub(crate) fn of(context: &OperatorContext, has_callbacks: bool) -> Self {
         let host = context.host.as_ref();
         Self(
@@ -100,10 +99,10 @@ impl Hosting {
         self.0.is_none()
     }
 
-    /// Runs a future in the host's thread. Without a host, returns it as it is.
+    /// Runs a future in the host's thread. Without a host, returns it unchanged.
     ///
     /// # Cancellation
-    /// When the returned future is dropped, the host drops the other one as soon as it can; the
+    /// When the returned future is dropped, the host drops the other one as soon as possible. The
     /// operator waits for that before it ends.
     pub(crate) fn run<T: Send + 'static>(
         &self,

@@ -1,4 +1,4 @@
-//! Foreign work whose caller is gone.
+//! Foreign work without a caller.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Upper bound for the work to end after the operator has stopped: less than the 5 seconds after
+/// Time limit for the work to end after the operator has stopped: less than the 5 seconds after
 /// which hung tasks of the operator are aborted.
-const GRACE: Duration = Duration::from_secs(3);
+const EXIT_GRACE: Duration = Duration::from_secs(3);
 
 /// Foreign work that was cancelled because its caller is gone, and tasks of a host. Awaited before
 /// the operator ends. Cheap to clone: clones share the work.
@@ -21,9 +21,9 @@ pub(crate) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Awaits this work until it ends or until [`settle`](Self::settle) gives up on it.
+    /// Awaits this work until it ends or until [`settle`](Self::settle) abandons it.
     pub(crate) fn adopt(&self, work: impl Future<Output = ()> + Send + 'static) {
-        // Outside of a runtime nothing can be awaited: the process is about to end.
+        // Outside of a runtime nothing can be awaited: the process is about to exit.
         if let Ok(runtime) = Handle::try_current() {
             let work = self.abort.clone().run_until_cancelled_owned(work);
             drop(self.tracker.spawn_on(work, &runtime));
@@ -35,15 +35,16 @@ impl Leftovers {
         self.tracker.token()
     }
 
-    /// Waits until all work has ended, 3 seconds at most. Then drops the rest, with a warning.
+    /// Waits until all work has ended, for at most 3 seconds. Then drops the rest and logs a
+    /// warning.
     pub(crate) async fn settle(&self) {
         self.tracker.close();
-        if timeout(GRACE, self.tracker.wait()).await.is_err() {
+        if timeout(EXIT_GRACE, self.tracker.wait()).await.is_err() {
             let left = self.tracker.len();
             tracing::warn!(
-                "Handlers outside of the engine are still running: {left}. They were asked to end \
-                 {} seconds ago, and nothing will be stored of their outcomes.",
-                GRACE.as_secs()
+                "Handlers outside of the engine are still running: {left}. They were cancelled \
+                 {} seconds ago, and their results will not be stored.",
+                EXIT_GRACE.as_secs()
             );
             self.abort.cancel();
         }
@@ -72,6 +73,10 @@ mod tests {
         assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(messages[0].contains("still running: 1."));
         leftovers.settle().await;
-        assert_eq!(begun.elapsed(), Duration::from_secs(5), "it was dropped");
+        assert_eq!(
+            begun.elapsed(),
+            Duration::from_secs(5),
+            "the rest was dropped"
+        );
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use kopf_core::body::{Body, ManagedFields};
 use serde_json::Value;
 
-/// Sleeps from which on the body is kept encoded: a decoded one takes several times the memory, but
-/// decoding takes time.
-const LONG: Duration = Duration::from_secs(30);
+/// Minimum sleep for which the body is stored encoded. A decoded body takes several times the
+/// memory, but decoding takes time.
+const LONG_SLEEP: Duration = Duration::from_secs(30);
 
-/// The newest known version of an object. Cheap to clone: clones show the same object.
+/// The newest version of an object. Cheap to clone: clones share the object.
 #[derive(Clone)]
 pub struct LiveBody(Arc<Mutex<Kept>>);
 
-/// The form of a kept body.
+/// The representation of a body.
 enum Kept {
     /// Decoded, for readers.
     Read(Body),
@@ -33,7 +33,7 @@ impl LiveBody {
         let mut kept = self.kept();
         let body = match &*kept {
             Kept::Read(body) => return body.clone(),
-            // Encoded below, so it can be decoded.
+            // Encoded by `rest`, so it can be decoded.
             Kept::Text(text) => Body::parse_with(text, ManagedFields::Keep)
                 .map_or_else(|_| Body::new(Value::Null), |(body, _)| body),
         };
@@ -45,9 +45,9 @@ impl LiveBody {
         *self.kept() = Kept::Read(body);
     }
 
-    /// Encodes the body for a sleep of this length, if that is worth it.
+    /// Encodes the body for a sleep of this duration, if it is long enough.
     pub(crate) fn rest(&self, time: Duration) {
-        if time < LONG {
+        if time < LONG_SLEEP {
             return;
         }
         let mut kept = self.kept();
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resting_changes_nothing() {
+    fn resting_keeps_the_content() {
         let value = json!({
             "metadata": {"name": "obj", "managedFields": [{"manager": "x"}]},
             "spec": {"a": [1, -2, 0.1, null, "ü\n"]},
@@ -85,7 +85,7 @@ mod tests {
         live.rest(Duration::from_secs(1));
         assert!(
             matches!(*live.kept(), Kept::Read(_)),
-            "it is used again soon"
+            "short rests keep it decoded"
         );
         live.rest(Duration::MAX);
         assert!(matches!(*live.kept(), Kept::Text(_)));

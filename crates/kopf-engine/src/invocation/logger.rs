@@ -1,12 +1,12 @@
 //! Loggers of objects and activities.
 //!
-//! A record of an object carries the identity of the object and is also posted as a k8s-event of it
-//! if the settings enable that. Records of activities belong to no object and are never posted.
+//! A record of an object contains the identity of the object, and is also posted as a Kubernetes
+//! event if the settings enable that. Records of activities have no object and are never posted.
 //!
 //! Handlers and the engine log through the same type. Records go to the target [`TARGET`] of
 //! `tracing` with the fields `k8s.api_version`, `k8s.kind`, `k8s.name`, `k8s.uid`, `k8s.namespace`
 //! (absent ones are omitted), and `exc_info` with the chain of an error. Records of activities have
-//! the target `kopf.activities.<name>`. Formatting is up to the subscriber; logging never waits.
+//! the target `kopf.activities.<name>`. The subscriber formats the records; logging never waits.
 
 use std::cell::RefCell;
 use std::fmt::{self, Display};
@@ -19,7 +19,7 @@ use kopf_core::wording::Level;
 
 use crate::posting::Poster;
 
-/// Target of all records about objects.
+/// The target of all records of objects.
 pub const TARGET: &str = "kopf.objects";
 
 const STARTUP: &str = "kopf.activities.startup";
@@ -41,18 +41,18 @@ pub struct ObjectLogger {
 /// Destinations of the records of a logger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// The log, and the events of the object.
+    /// The log and the events of the object.
     Events,
     /// The log; warnings and errors are also events of the object.
     Problems,
-    /// The log alone.
+    /// The log only.
     Log,
-    /// The log alone. Infos and debug messages need one level more of verbosity.
+    /// The log only. Info and debug messages need one more level of verbosity.
     Terse,
 }
 
 impl ObjectLogger {
-    /// Returns a logger of this object. With a poster, its records are also events of the object.
+    /// Returns a logger for an object. With a poster, its records are also events of the object.
     pub fn new(reference: Arc<ObjectReference>, poster: Option<Poster>) -> Self {
         Self {
             reference,
@@ -78,8 +78,8 @@ impl ObjectLogger {
         self.reaching(Reach::Log)
     }
 
-    /// Returns the same logger without posting, and with infos and debug messages written only if
-    /// the next more verbose level is enabled: for handlers that are called for thousands of objects.
+    /// Returns the same logger without posting. Info and debug messages are written only if the
+    /// next more verbose level is enabled. For handlers that are called for thousands of objects.
     #[must_use]
     pub fn terse(&self) -> Self {
         self.reaching(Reach::Terse)
@@ -87,8 +87,8 @@ impl ObjectLogger {
 
     /// Returns the logger for the engine's own records about handlers of this kind.
     ///
-    /// Timers, daemons, event handlers, indices and reviews succeed all the time: posting that
-    /// would bury the events that matter. Failures of timers and daemons are posted.
+    /// Successes of timers, daemons, event handlers, indices and reviews are frequent and not
+    /// posted. Failures of timers and daemons are posted.
     #[must_use]
     pub fn about(&self, kind: HandlerKind) -> Self {
         self.reaching(match (self.reach, kind) {
@@ -122,7 +122,7 @@ impl ObjectLogger {
         &self.reference
     }
 
-    /// Returns the poster for explicit events of the object. Works for local loggers as well.
+    /// Returns the poster for explicit events of the object, even for local loggers.
     pub fn poster(&self) -> &Poster {
         &self.poster
     }
@@ -132,7 +132,7 @@ impl ObjectLogger {
         self.log(Level::Debug, message);
     }
 
-    /// Logs an info.
+    /// Logs an info message.
     pub fn info(&self, message: impl Display) {
         self.log(Level::Info, message);
     }
@@ -147,13 +147,13 @@ impl ObjectLogger {
         self.log(Level::Error, message);
     }
 
-    /// Logs an error with details that are not part of the event.
+    /// Logs an error with details that are not a part of the event.
     pub fn error_with(&self, message: impl Display, details: &str) {
         self.write(Level::Error, &message, Some(details));
     }
 
-    /// A record about the outcome of a handler. The details and the attachment do not go to the
-    /// event; a subscriber gets the attachment by [`attachment`].
+    /// Logs the outcome of a handler. The details and the attachment are not a part of the event; a
+    /// subscriber reads the attachment by [`attachment`].
     pub(crate) fn log_outcome(
         &self,
         level: Level,
@@ -165,12 +165,12 @@ impl ObjectLogger {
         self.write(level, &message, details);
     }
 
-    /// A record of any level.
+    /// Logs a message of any level.
     pub fn log(&self, level: Level, message: impl Display) {
         self.write(level, &message, None);
     }
 
-    /// Returns `true` if debug messages are written or posted. Allows skipping their preparation.
+    /// Returns `true` if debug messages are written or posted, to skip their preparation otherwise.
     pub fn is_debug_enabled(&self) -> bool {
         self.is_enabled(Level::Debug)
     }
@@ -243,7 +243,7 @@ impl ObjectLogger {
     }
 
     fn trace_object(&self, level: Level, message: &dyn Display, details: Option<&str>) {
-        // `tracing` fixes the level per call site: one call site for each.
+        // `tracing` fixes the level per call site, so each level has its own.
         macro_rules! record {
             ($level:ident) => {
                 tracing::event!(
@@ -268,7 +268,8 @@ impl ObjectLogger {
     }
 }
 
-/// Writes a record of an activity. `tracing` fixes the target per call site: one for each activity.
+/// Writes a record of an activity. `tracing` fixes the target per call site, so each activity has
+/// its own.
 fn trace_activity(activity: Activity, level: Level, message: &dyn Display, details: Option<&str>) {
     macro_rules! record {
         ($target:expr, $level:ident) => {
@@ -300,7 +301,7 @@ thread_local! {
     static ATTACHMENT: RefCell<Option<Attachment>> = const { RefCell::new(None) };
 }
 
-/// Returns the exception of a front that belongs to the record which is being written. For
+/// Returns the exception of a frontend that belongs to the record that is being written. For
 /// subscribers of `tracing`: `None` outside of their `on_event`, and for all other records.
 ///
 /// ```
@@ -447,7 +448,7 @@ mod tests {
         }
         let local = ObjectLogger::new(reference(), Some(poster())).local();
         local.about(HandlerKind::Timer(Timing::ONCE)).error("oops");
-        assert!(local.poster().is_idle(), "local loggers stay local");
+        assert!(local.poster().is_idle(), "local loggers do not post");
     }
 
     #[test]
@@ -546,6 +547,10 @@ mod tests {
         logger.debug(Costly(&formatted));
         assert_eq!(formatted.get(), 0);
         logger.info(Costly(&formatted));
-        assert_eq!(formatted.get(), 1, "once for both the log and the event");
+        assert_eq!(
+            formatted.get(),
+            1,
+            "formatted once for both the log and the event"
+        );
     }
 }

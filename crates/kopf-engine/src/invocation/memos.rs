@@ -1,16 +1,16 @@
-//! Memos: in-memory stores of handlers, one per object and one of the operator.
+//! Memos: in-memory stores of handlers, one per object and one for the operator.
 //!
-//! A memo is created on first use, so that objects without one cost nothing. Its type belongs to the
-//! front; the engine does not look into it.
+//! A memo is created on first use, so objects without one cost nothing. Its type is defined by the
+//! frontend and opaque to the engine.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
-/// A memo of a front.
+/// A memo of a frontend.
 pub type Memo = Arc<dyn Any + Send + Sync>;
 
-/// Creates memos of a front.
+/// Factory of memos of a frontend.
 pub trait MemoFactory: Send + Sync {
     /// Creates the operator's own memo, once per run.
     fn for_operator(&self) -> Memo;
@@ -30,7 +30,7 @@ impl MemoFactory for () {
     }
 }
 
-/// The memo of an operator or of one object. Cheap to clone: clones are the same memo.
+/// The memo of an operator or of one object. Cheap to clone: clones share the memo.
 #[derive(Clone)]
 pub struct MemoCell(Arc<Cell>);
 
@@ -69,8 +69,8 @@ impl MemoCell {
     }
 
     /// Returns `true` if the memo was never used and this cell has no clones.
-    pub(crate) fn is_needless(&self) -> bool {
-        !self.is_made() && self.is_lonely()
+    pub(crate) fn is_unused(&self) -> bool {
+        !self.is_made() && self.is_unshared()
     }
 
     /// Returns `true` if the memo was created.
@@ -79,7 +79,7 @@ impl MemoCell {
     }
 
     /// Returns `true` if the cell has no clones.
-    pub(crate) fn is_lonely(&self) -> bool {
+    pub(crate) fn is_unshared(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts how many memos it has made.
+    /// A factory that counts its memos.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 
@@ -130,26 +130,26 @@ mod tests {
     }
 
     #[test]
-    fn memos_are_made_once_when_they_are_asked_for() {
+    fn memos_are_created_once_on_first_use() {
         let factory = Arc::new(Counting::default());
         let operator = MemoCell::of_operator(Arc::clone(&factory) as _);
         let (one, other) = (operator.of_object(), operator.of_object());
         assert_eq!(factory.0.load(Ordering::SeqCst), 0);
         let pair = |cell: &MemoCell| *cell.get().downcast_ref::<(usize, usize)>().unwrap();
         assert_eq!(pair(&one), (0, 1));
-        assert_eq!(pair(&one.clone()), (0, 1), "the same one");
+        assert_eq!(pair(&one.clone()), (0, 1), "the same memo");
         assert_eq!(pair(&other), (0, 2));
     }
 
     #[test]
-    fn a_memo_is_needless_if_nobody_has_it() {
+    fn a_memo_is_unused_without_content_and_clones() {
         let operator = MemoCell::of_operator(Arc::new(()));
         let cell = operator.of_object();
-        assert!(cell.is_needless());
+        assert!(cell.is_unused());
         let clone = cell.clone();
-        assert!(!cell.is_needless(), "somebody can still ask");
+        assert!(!cell.is_unused(), "a clone exists");
         drop(clone);
         cell.get();
-        assert!(!cell.is_needless(), "there is something in it");
+        assert!(!cell.is_unused(), "the memo is created");
     }
 }

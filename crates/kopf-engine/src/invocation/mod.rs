@@ -1,12 +1,12 @@
-//! The seam between the engine and the fronts.
+//! The interface between the engine and the frontends.
 //!
-//! A front turns every function of its users into an [`Invoke`]. The engine calls it with a
-//! [`Call`] and runs the returned [`Work`]. Everything that depends on a language is behind this
-//! trait: building arguments, running functions, the form of errors. The engine never names a
-//! front.
+//! A frontend wraps every function of its users into an [`Invoke`]. The engine calls it with a
+//! [`Call`] and runs the returned [`Work`]. The implementation of this trait contains everything
+//! that depends on a language: building arguments, running functions, converting errors. The engine
+//! does not depend on any frontend.
 //!
-//! This module is a leaf: it imports nothing of the engine but other leaves (the clock, indices,
-//! posting). Engine behaviour reaches a front through handles that the engine fills, such as
+//! This module is a leaf: it imports only other leaf modules of the engine (clock, indices,
+//! posting). Fronts use the engine through handles that the engine passes to them, such as
 //! [`SubHandlers`].
 //!
 //! ```
@@ -15,7 +15,7 @@
 //! use kopf_engine::invocation::{Call, Function, Invoke, Work};
 //! use serde_json::json;
 //!
-//! /// A front whose functions return the name of the object.
+//! /// A frontend whose functions return the name of the object.
 //! struct Name;
 //!
 //! impl Invoke for Name {
@@ -72,7 +72,7 @@ pub(crate) use self::subs::RunSubHandlers;
 pub use self::subs::{RegistrationError, SubHandlers};
 pub use self::work::{Cancel, Work};
 
-/// A function as the engine sees it.
+/// A function of a frontend.
 pub type Function = Arc<dyn Invoke>;
 
 /// A handler with its function.
@@ -81,14 +81,14 @@ pub type Handler = kopf_core::handler::Handler<Function>;
 /// All handlers of one operator.
 pub type Registry = kopf_core::registry::Registry<Function>;
 
-/// The result of a function: a value for the status (or none), or an error.
+/// The result of a function: an optional value for the status, or an error.
 pub type HandlerResult = Result<Option<Value>, HandlerError>;
 
-/// A user's function, whatever its language.
+/// A function of a user, in any language.
 pub trait Invoke: Send + Sync {
-    /// Prepares one call. Must return at once: slow steps belong into the returned work.
+    /// Prepares one call. Must return immediately: slow steps belong into the returned work.
     ///
-    /// A panic, here or in the work, fails this handler only.
+    /// A panic here or in the work fails only this handler.
     fn invoke(&self, call: Call) -> Work;
 }
 
@@ -100,10 +100,10 @@ impl fmt::Debug for dyn Invoke {
 
 /// A handler that does nothing.
 #[cfg(test)]
-pub(crate) struct Nothing;
+pub(crate) struct Noop;
 
 #[cfg(test)]
-impl Invoke for Nothing {
+impl Invoke for Noop {
     fn invoke(&self, _: Call) -> Work {
         Work::Async(Box::pin(async { Ok(None) }))
     }

@@ -1,4 +1,4 @@
-//! An object that is owned by the object of a call.
+//! Objects owned by the object of a call.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::resource::Resource;
 
-/// A version of an object that is owned by the handled one.
+/// A version of an object that is owned by the handled object.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OwnedObject {
     /// Its resource.
     pub resource: Arc<Resource>,
-    /// The type of the event that brought the version.
+    /// The type of the event that contained the version.
     pub event: EventType,
-    /// The version; of deleted objects, the last one.
+    /// The version; for deleted objects, the last one.
     pub body: Body,
 }
 

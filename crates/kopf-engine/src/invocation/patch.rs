@@ -1,4 +1,4 @@
-//! The patch of one cycle, and the front's cell beside it.
+//! The patch of one cycle, and the cell of the frontend.
 
 use std::any::Any;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kopf_core::patch::Patch;
 
-/// The patch of one cycle, shared by all its handlers. Cheap to clone: clones are the same patch.
+/// The patch of one cycle, shared by all its handlers. Cheap to clone: clones share the patch.
 ///
-/// It has two parts. One is changed in place, by the engine and by fronts whose patches are native.
-/// The other belongs to a front which has a patch of its own type: after each call, the front
-/// [replaces](Self::replace) this part as a whole, so that deletions from its patch count. Both
-/// are written together; where both set a field, the front's part wins.
+/// It has two parts. One is changed in place, by the engine and by frontends that use [`Patch`]
+/// directly. The other belongs to a frontend with its own type of patches: after each call, the
+/// frontend [replaces](Self::replace) this part as a whole, so that deletions from its patch take
+/// effect. Both parts are sent together; if both set a field, the frontend's part wins.
 ///
 /// ```
 /// use kopf_core::patch::Patch;
@@ -44,7 +44,7 @@ struct Parts {
 }
 
 impl SharedPatch {
-    /// Starts with this patch.
+    /// Creates a shared patch from this patch.
     pub fn new(patch: Patch) -> Self {
         Self(Arc::new(Inner {
             parts: Mutex::new(Parts {
@@ -55,19 +55,19 @@ impl SharedPatch {
         }))
     }
 
-    /// Reads or changes the shared part. Must not be nested: the second call would wait forever.
+    /// Reads or changes the shared part. Nested calls deadlock.
     pub fn with<R>(&self, action: impl FnOnce(&mut Patch) -> R) -> R {
         self.parts(|parts| action(&mut parts.shared))
     }
 
-    /// Replaces the front's part.
+    /// Replaces the frontend's part.
     pub fn replace(&self, patch: Patch) {
         let former = self.parts(|parts| parts.front.replace(Box::new(patch)));
-        // Outside of the lock: functions in the patch can run any code when they are dropped.
+        // Dropped without the lock, because dropping functions can run any code.
         drop(former);
     }
 
-    /// Takes everything out of both parts. Later changes are never written.
+    /// Takes the content of both parts. Later changes are never sent.
     pub fn take(&self) -> Patch {
         let parts = self.parts(std::mem::take);
         let mut patch = parts.shared;
@@ -77,10 +77,10 @@ impl SharedPatch {
         patch
     }
 
-    /// Returns the front's cell of this cycle, and fills it with `make` if it is empty.
+    /// Returns the frontend's cell of this cycle, and fills it with `make` if it is empty.
     ///
-    /// All handlers and sub-handlers of one cycle have the same cell; each attempt of a daemon or
-    /// a timer has one of its own. A front keeps there what it would otherwise make for each call,
+    /// All handlers and sub-handlers of one cycle share the cell; each attempt of a daemon or timer
+    /// has its own. A frontend caches objects there that it would otherwise create for each call,
     /// such as the converted body.
     pub fn cell(
         &self,
@@ -90,7 +90,7 @@ impl SharedPatch {
     }
 
     fn parts<R>(&self, action: impl FnOnce(&mut Parts) -> R) -> R {
-        // A handler that panicked amid a change has left a valid, if incomplete, patch.
+        // A handler that panicked during a change has left a valid, possibly incomplete patch.
         let mut parts = self.0.parts.lock().unwrap_or_else(PoisonError::into_inner);
         action(&mut parts)
     }

@@ -1,18 +1,18 @@
-//! Signs of life of a front.
+//! Liveness of a frontend.
 
 use std::fmt;
 
 use futures::future::BoxFuture;
 
-/// Tells whether the thread or the loop of a front still works. Without it, an operator whose
-/// handlers can never run would look healthy.
+/// Checks that the thread or event loop of a frontend responds. Without this check, an operator
+/// whose handlers can never run would look healthy.
 ///
 /// ```
 /// use futures::channel::oneshot;
 /// use futures::future::BoxFuture;
 /// use kopf_engine::invocation::Pulse;
 ///
-/// /// A queue of requests that a loop answers.
+/// /// A queue of requests that a loop responds to.
 /// struct Loop(std::sync::mpsc::Sender<oneshot::Sender<()>>);
 ///
 /// impl Pulse for Loop {
@@ -28,8 +28,8 @@ use futures::future::BoxFuture;
 /// }
 /// ```
 pub trait Pulse: Send + Sync {
-    /// Resolves when the front has reacted. The operator is unhealthy if this takes longer than
-    /// 10 seconds.
+    /// Resolves when the frontend has responded. The operator is unhealthy if this takes longer
+    /// than 10 seconds.
     fn beat(&self) -> BoxFuture<'static, ()>;
 }
 

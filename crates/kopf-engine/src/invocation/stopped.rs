@@ -10,8 +10,7 @@ use kopf_core::background::StopReason;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// The stop flag of a daemon or a timer, with the reasons. Cheap to clone: clones are the same
-/// flag.
+/// The stop flag of a daemon or timer, with the reasons. Cheap to clone: clones share the flag.
 ///
 /// ```
 /// use kopf_engine::daemons::StopReason;
@@ -56,7 +55,7 @@ impl Stopped {
         }))
     }
 
-    /// Returns `true` if the daemon or timer is to end.
+    /// Returns `true` if the daemon or timer must end.
     pub fn is_set(&self) -> bool {
         !self.reason().is_empty()
     }
@@ -66,7 +65,8 @@ impl Stopped {
         StopReason::from_bits(self.0.reasons.load(Ordering::SeqCst))
     }
 
-    /// Waits until the flag is set or the limit is over. Returns `true` if it is set. Cancel-safe.
+    /// Waits until the flag is set or the limit has passed. Returns `true` if it is set.
+    /// Cancel-safe.
     pub async fn wait(&self, limit: Option<Duration>) -> bool {
         let waiting = self.until(|reason| !reason.is_empty());
         match limit {
@@ -76,7 +76,7 @@ impl Stopped {
         self.is_set()
     }
 
-    /// The same for a thread, which is blocked meanwhile.
+    /// Like [`wait`](Self::wait), but blocks the current thread.
     pub fn wait_blocking(&self, limit: Option<Duration>) -> bool {
         let since = &self.0.since;
         let guard = since.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +88,7 @@ impl Stopped {
         self.is_set()
     }
 
-    /// Adds a reason. Returns `true` if it is a new one.
+    /// Adds a reason. Returns `true` if it is new.
     pub fn set(&self, reason: StopReason) -> bool {
         let mut since = self.0.since.lock().unwrap_or_else(PoisonError::into_inner);
         since.get_or_insert_with(Instant::now);
@@ -122,7 +122,7 @@ impl Stopped {
         self.until(|reason| reason.contains(over)).await;
     }
 
-    /// The function runs outside of the engine.
+    /// Records that the function runs outside of the engine.
     pub(crate) fn set_foreign(&self) {
         self.0.foreign.store(true, Ordering::Relaxed);
     }
@@ -157,7 +157,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
 
     #[tokio::test(start_paused = true)]
-    async fn waiting_ends_with_the_time_or_with_the_flag() {
+    async fn waits_end_at_the_limit_or_with_the_flag() {
         let stopped = Stopped::new();
         let begun = Instant::now();
         assert!(!stopped.wait(Some(Duration::from_secs(5))).await);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn reasons_add_up_and_the_first_one_counts() {
+    async fn reasons_accumulate_and_the_first_one_sets_the_age() {
         let stopped = Stopped::new();
         assert_eq!(stopped.age(), Duration::ZERO);
         assert!(stopped.set(StopReason::RESOURCE_DELETED));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_wait_too() {
+    fn threads_can_wait() {
         let stopped = Stopped::new();
         assert!(!stopped.wait_blocking(Some(Duration::from_millis(1))));
         let other = stopped.clone();

@@ -1,4 +1,4 @@
-//! Sub-handlers as a front sees them.
+//! The interface of sub-handlers for frontends.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) trait RunSubHandlers: Send + Sync {
     ) -> BoxFuture<'static, Result<(), HandlerError>>;
 }
 
-/// The reason why a sub-handler cannot be registered.
+/// Error of the registration of a sub-handler.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistrationError {
@@ -58,35 +58,35 @@ impl SubHandlers {
         Self(runner)
     }
 
-    /// Adds a sub-handler, to be run by [`execute`](Self::execute). Its id is prefixed with the
-    /// parent's id.
+    /// Adds a sub-handler for [`execute`](Self::execute). Its id is prefixed with the parent's id.
     ///
     /// # Errors
-    /// If its progress could not be stored, or its filters need a change that the parent lacks.
+    /// If its progress cannot be stored, or its filters need a change that the parent lacks.
     pub fn register(&self, handler: Handler) -> Result<(), RegistrationError> {
         self.0.register(handler)
     }
 
-    /// Makes the parent fail instead of running its sub-handlers, for fronts in which registering
-    /// cannot return an error. The first error counts.
+    /// Makes the parent fail instead of running its sub-handlers, for frontends whose registration
+    /// cannot return an error. Only the first error is used.
     pub fn refuse(&self, error: HandlerError) {
         self.0.refuse(error);
     }
 
-    /// Runs the registered sub-handlers that are due. The engine does so as well when the parent
+    /// Runs the registered sub-handlers that are due. The engine also calls this when the parent
     /// returns without an error.
     ///
     /// # Errors
-    /// While some of them are unfinished: the parent must return this error as it is, and is
-    /// called again. Also if one was [refused](Self::refuse).
+    /// If some sub-handlers are unfinished, or if a registration was [refused](Self::refuse). The
+    /// parent must return the error unchanged, and is called again in the former case.
     pub fn execute(&self) -> BoxFuture<'static, Result<(), HandlerError>> {
         Arc::clone(&self.0).execute()
     }
 
-    /// Runs these sub-handlers, beside the registered ones; `lifecycle` replaces the operator's.
+    /// Runs these sub-handlers in addition to the registered ones; `lifecycle` replaces the
+    /// operator's.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute), and if one of them cannot be registered.
+    /// Same as [`execute`](Self::execute), and if one of them cannot be registered.
     pub fn execute_these(
         &self,
         handlers: Vec<Handler>,

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 use super::HandlerResult;
 
-/// Requests the end of foreign work. Returns at once; the work ends later.
+/// Requests the end of foreign work. Returns immediately; the work ends later.
 pub type Cancel = Box<dyn FnOnce() + Send>;
 
 /// One prepared call of a function.
@@ -14,22 +14,22 @@ pub type Cancel = Box<dyn FnOnce() + Send>;
 #[non_exhaustive]
 pub enum Work {
     /// Runs in the engine's tasks. Cancelled by dropping it: at the handler's timeout, at the
-    /// cancellation stage of a daemon, and when the operator is forced to stop.
+    /// cancellation stage of a daemon, and at a forced stop of the operator.
     Async(BoxFuture<'static, HandlerResult>),
     /// Runs in a thread of a bounded pool. Cannot be interrupted.
     Blocking(Box<dyn FnOnce() -> HandlerResult + Send>),
-    /// Runs outside of the engine, such as in an event loop of the front.
+    /// Runs outside of the engine, such as in an event loop of the frontend.
     ///
     /// Cancelled by calling `cancel` and then awaiting `done` up to the limit of the stage: the
     /// handler's timeout, the daemon's cancellation timeout, or the exit timeout. Once cancelled,
-    /// `done` should resolve to [`HandlerError::Cancelled`], unless the function has ended with
-    /// something else.
+    /// `done` should resolve to [`HandlerError::Cancelled`], unless the function ends with another
+    /// result.
     ///
-    /// Without `cancel`, the work cannot be interrupted: as with blocking work, a timeout counts
-    /// when the work has returned.
+    /// Without `cancel`, the work cannot be interrupted: as with blocking work, a timeout takes
+    /// effect when the work has returned.
     ///
-    /// If the caller goes away (a review whose client has disconnected, a worker at the end of the
-    /// exit timeout), the work is cancelled as well, and awaited before the operator ends.
+    /// If the caller is dropped (a review whose client has disconnected, a worker at the end of the
+    /// exit timeout), the work is also cancelled, and awaited before the operator ends.
     ///
     /// [`HandlerError::Cancelled`]: kopf_core::outcome::HandlerError::Cancelled
     ///

@@ -1,5 +1,5 @@
-//! The shards that this process holds. Without replicas, there is one shard, held forever; with a
-//! leader election, there is one, held by the leader.
+//! The shards that this process holds. Without replicas, there is one shard, which is always held.
+//! With leader election, there is one shard, held by the leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::tenure::{Pass, Tenure};
 use crate::identity::Identity;
 
-/// The shards that are held at one moment. Cheap to clone.
+/// The shards that are currently held. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Assignment(Arc<Inner>);
 
@@ -43,7 +43,7 @@ impl Assignment {
         tenure.map_or(0, |tenure| tenure.number())
     }
 
-    /// Returns `true` if some tenure is not in an earlier assignment: its objects must be listed.
+    /// Returns `true` if any tenure is not in an earlier assignment. Its objects must be listed.
     pub(crate) fn gains_since(&self, earlier: &Self) -> bool {
         let is_known = |(shard, tenure): (&u32, &Arc<Tenure>)| {
             let before = earlier.0.held.get(shard);
@@ -57,12 +57,12 @@ impl Assignment {
         self.0.held.len()
     }
 
-    /// Returns `true` if the first shard is held: its holder acts for the whole group.
+    /// Returns `true` if the first shard is held. Its holder acts for the whole group.
     pub(crate) fn is_first(&self) -> bool {
         self.0.held.contains_key(&0)
     }
 
-    /// Returns the shard selector of the held shards; `None` if nothing can be left out.
+    /// Returns the shard selector of the held shards; `None` if all objects are needed.
     pub(crate) fn selector(&self) -> Option<String> {
         let Inner { count, held, .. } = &*self.0;
         let is_part = !held.is_empty() && u32::try_from(held.len()).is_ok_and(|held| held < *count);
@@ -116,11 +116,11 @@ impl Assignments {
     pub(crate) async fn changed_since(&self, known: &Assignment) {
         let mut changes = self.0.subscribe();
         let is_other = |current: &Assignment| current.0.number != known.0.number;
-        // The sender is held here: it cannot be closed meanwhile.
+        // The sender is owned by `self`, so the channel cannot be closed.
         let _ = changes.wait_for(is_other).await;
     }
 
-    /// Waits for a pass of the first shard: its holder acts for the whole group. Cancel-safe.
+    /// Waits for a pass of the first shard, whose holder acts for the whole group. Cancel-safe.
     pub(crate) async fn first(&self) -> Pass {
         loop {
             let current = self.current();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn identity(number: u32) -> Identity {
-        // Spread, as real ones are: the hash mixes the last characters little.
+        // The hash mixes the last characters little, so the numbers are spread.
         let spread = number.wrapping_mul(2_654_435_761);
         let uid = format!("{spread:08x}-c6c0-4710-8941-{number:012x}");
         Identity::new(Some(&uid), None, None)
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_are_waited_for() {
+    async fn waiters_are_notified_of_changes() {
         let shared = Assignments::none_of(1);
         let before = shared.current();
         let changed = async { tokio::join!(shared.changed_since(&before), shared.first()).1 };

@@ -10,14 +10,14 @@ use tracing::{debug, info, warn};
 
 use super::holdings::{Holdings, Renewed};
 use super::leases::{Lease, Leases};
-use super::reporting::Complaints;
+use super::reporting::FailureLog;
 use super::{Error, RELEASING, Replica};
 use crate::clock::Clock;
 
 /// The only shard.
 const ALL: u32 = 0;
 
-/// A leader election, seen from one replica.
+/// The state of a leader election in one replica.
 pub(super) struct Election {
     leases: Leases,
     lease: Lease,
@@ -26,7 +26,7 @@ pub(super) struct Election {
     timing: Timing,
     clock: Clock,
     epoch: Instant,
-    complaints: Complaints,
+    failures: FailureLog,
     /// The last logged holder.
     holder: String,
 }
@@ -41,7 +41,7 @@ impl Election {
         } = replica;
         let (name, timing) = (&settings.leading.name, settings.leading.timing());
         Self {
-            complaints: Complaints::new(format!("the Lease {leases}/{name}")),
+            failures: FailureLog::new(format!("the Lease {leases}/{name}")),
             leases,
             lease: Lease::new(name).with_labels(&[(ROLE_LABEL, "leader".to_owned())].into()),
             candidate: Candidate::new(identity, timing),
@@ -53,7 +53,7 @@ impl Election {
         }
     }
 
-    /// Takes part until the operator exits; then releases the Lease when everything is written.
+    /// Participates until the operator exits, then releases the Lease when all results are written.
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         while !halt.is_cancelled() {
             self.round().await?;
@@ -73,25 +73,25 @@ impl Election {
         self.epoch + moment.since(Moment::default())
     }
 
-    /// Returns the delay before the next round. A leader that has not renewed its Lease for too long
-    /// does not sleep beyond its end.
+    /// Returns the delay before the next round. A leader whose renewals fail does not sleep beyond
+    /// the end of its Lease.
     fn pause(&self) -> Duration {
         let period = self.timing.retry_period;
         let left = self.candidate.valid_until();
         left.map_or(period, |until| until.since(self.now()).min(period))
     }
 
-    /// Reads and writes the Lease once, in the time that is left.
+    /// Reads and writes the Lease once, within the remaining time.
     async fn round(&mut self) -> Result<(), Error> {
         self.settle();
         let valid_until = self.candidate.valid_until();
         let limit = valid_until.unwrap_or_else(|| self.now().after(self.timing.renew_deadline));
         let limit = self.instant(limit);
         match timeout_at(limit, self.exchange()).await {
-            Ok(Ok(())) => self.complaints.none(),
-            Ok(Err(Failure::Api(error))) => self.complaints.add(&error),
+            Ok(Ok(())) => self.failures.none(),
+            Ok(Err(Failure::Api(error))) => self.failures.add(&error),
             Ok(Err(Failure::Namesake(error))) => return Err(error.into()),
-            Err(_) => self.complaints.add_timeout(),
+            Err(_) => self.failures.add_timeout(),
         }
         self.settle();
         Ok(())
@@ -141,7 +141,7 @@ impl Election {
         }
     }
 
-    /// Renews the Lease until everything that runs has ended, then releases it.
+    /// Renews the Lease until all handlers have ended, then releases it.
     async fn leave(mut self) -> Result<(), Error> {
         while !self.holdings.is_empty() {
             self.holdings.drain_all();
@@ -159,8 +159,8 @@ impl Election {
             match timeout(RELEASING, releasing).await {
                 Ok(Ok(Some(_))) => debug!("The Lease {} is released.", self.lease.name),
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => warn!("The Lease is not released: {error}. It expires."),
-                Err(_) => warn!("The Lease is not released in time. It expires."),
+                Ok(Err(error)) => warn!("The Lease is not released and will expire: {error}"),
+                Err(_) => warn!("The Lease is not released in time and will expire."),
             }
         }
         Ok(())

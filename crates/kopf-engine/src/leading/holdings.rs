@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::assignment::Assignments;
 use super::tenure::Tenure;
 
-/// The shards that this process holds, and those that it is releasing.
+/// The shards that this process holds or releases.
 #[derive(Debug)]
 pub(super) struct Holdings {
     held: BTreeMap<u32, Arc<Tenure>>,
@@ -21,7 +21,7 @@ pub(super) struct Holdings {
 pub(super) enum Renewed {
     /// The shard was not held before.
     Gained,
-    /// The shard is held for longer.
+    /// The shard was already held.
     Extended,
 }
 
@@ -34,14 +34,14 @@ impl Holdings {
         }
     }
 
-    /// Notes that a shard is held until this moment. A tenure that was invalid for a moment is not
-    /// continued: events may have been dropped in that moment, so the objects must be listed again.
+    /// Records that a shard is held until `end`. An expired tenure is not continued: events may
+    /// have been dropped meanwhile, so the objects must be listed again.
     pub(super) fn renew(&mut self, shard: u32, end: Instant) -> Renewed {
         if let Some(tenure) = self.draining.get(&shard) {
             if tenure.is_valid() {
                 tenure.renew(end);
             } else {
-                // Nothing depends on it any longer: it is released at once.
+                // The former tenure has no passes to wait for.
                 tenure.lose();
                 let ended = Arc::new(Tenure::until(end));
                 ended.end();
@@ -62,7 +62,7 @@ impl Holdings {
         Renewed::Gained
     }
 
-    /// Notes that a shard is lost. Returns `false` if it was not held.
+    /// Records that a shard is lost. Returns `false` if it was not held.
     pub(super) fn lose(&mut self, shard: u32) -> bool {
         let held = self.held.remove(&shard);
         let Some(tenure) = held.or_else(|| self.draining.remove(&shard)) else {
@@ -73,7 +73,7 @@ impl Holdings {
         true
     }
 
-    /// Begins to release a shard: its running handlers may end.
+    /// Begins to release a shard. Its running handlers may finish.
     pub(super) fn drain(&mut self, shard: u32) {
         if let Some(tenure) = self.held.remove(&shard) {
             tenure.end();
@@ -82,7 +82,7 @@ impl Holdings {
         }
     }
 
-    /// Begins to release all shards because the operator exits. Its streams end by themselves.
+    /// Begins to release all shards because the operator exits. Its streams stop by themselves.
     pub(super) fn drain_all(&mut self) {
         for (shard, tenure) in std::mem::take(&mut self.held) {
             tenure.end();
@@ -94,7 +94,7 @@ impl Holdings {
     pub(super) fn take_drained(&mut self) -> Vec<u32> {
         let mut drained = Vec::new();
         self.draining.retain(|shard, tenure| {
-            // Asked once: it can change meanwhile.
+            // Read once, because the value can change concurrently.
             let is_drained = tenure.is_drained();
             if is_drained {
                 drained.push(*shard);
@@ -104,8 +104,8 @@ impl Holdings {
         drained
     }
 
-    /// Waits until the handlers of a shard have ended that is being released; forever if there is
-    /// none. Cancel-safe.
+    /// Waits until the handlers of any shard in release have ended; forever if there is none.
+    /// Cancel-safe.
     pub(super) async fn drained(&self) {
         if self.draining.is_empty() {
             return std::future::pending().await;
@@ -117,7 +117,7 @@ impl Holdings {
         futures::future::select_all(waits).await;
     }
 
-    /// Returns `true` if nothing is held, and nothing is being released.
+    /// Returns `true` if no shard is held or being released.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty() && self.draining.is_empty()
     }
@@ -132,7 +132,7 @@ impl Holdings {
     }
 }
 
-/// Nothing may go on without renewals.
+/// All tenures end, because they cannot be renewed any more.
 impl Drop for Holdings {
     fn drop(&mut self) {
         for tenure in self.held.values().chain(self.draining.values()) {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tenure_that_was_invalid_is_not_continued() {
+    async fn an_expired_tenure_is_not_continued() {
         let assignments = Assignments::none_of(1);
         let mut holdings = Holdings::new(assignments.clone());
         assert_eq!(holdings.renew(0, soon()), Renewed::Gained);
@@ -164,7 +164,7 @@ mod tests {
         assert!(pass.may_begin());
         advance(Duration::from_secs(11)).await;
         assert_eq!(holdings.renew(0, soon()), Renewed::Gained);
-        assert!(!pass.may_begin(), "it is of the former tenure");
+        assert!(!pass.may_begin(), "the pass belongs to the former tenure");
         assert!(assignments.first().await.may_begin());
     }
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_continues_without_the_task_that_renews() {
+    async fn dropping_the_holdings_ends_all_tenures() {
         let assignments = Assignments::none_of(1);
         let mut holdings = Holdings::new(assignments.clone());
         holdings.renew(0, soon());

@@ -1,4 +1,4 @@
-//! Leases on the server: reading, and writes that are conditional on the version that was read.
+//! Requests for Leases: reads, and writes that are conditional on the version that was read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use kopf_core::leading::{Intent, LeaseRecord};
 use kopf_core::settings::{Leading, Settings};
 use serde_json::{Map, Value, json};
 
-/// The namespace of Leases for which neither the settings nor the credentials name one.
+/// The namespace of Leases if neither the settings nor the credentials define one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Returns the namespace of the group's objects. Waits for credentials if they decide about it.
+/// Returns the namespace of the group's objects. Waits for credentials if they define it.
 pub(crate) async fn namespace(client: &Client, leading: &Leading) -> Result<String, Error> {
     if let Some(namespace) = &leading.namespace {
         return Ok(namespace.clone());
@@ -27,19 +27,19 @@ pub(super) struct Leases {
     namespace: String,
 }
 
-/// One Lease, with the metadata that others have put on it.
+/// One Lease, including the metadata that other clients have added.
 #[derive(Debug, Clone)]
 pub(super) struct Lease {
     pub(super) name: String,
-    /// Labels and annotations of a Lease that is created by this process.
+    /// Labels and annotations for the creation of the Lease.
     metadata: Map<String, Value>,
-    /// The object as it was last seen.
+    /// The last seen object.
     object: Option<Value>,
 }
 
 impl Leases {
-    /// Returns access to the namespace of the settings. Waits for credentials if they decide about it.
-    /// Requests have their own limits, so that they do not wait behind those of handlers.
+    /// Creates a client for the namespace of the settings. Waits for credentials if they define it.
+    /// Requests have their own rate limits, so that they do not wait for those of handlers.
     pub(super) async fn new(client: &Client, settings: &Settings) -> Result<Self, Error> {
         let mut networking = settings.networking.clone();
         networking.request_timeout = Some(settings.leading.renew_deadline);
@@ -66,7 +66,7 @@ impl Leases {
         lease.object.as_ref().map(parse).transpose()
     }
 
-    /// Lists the Leases with this label, from the newest state of the server.
+    /// Lists the Leases with this label from the newest state of the server.
     pub(super) async fn list(&self, label: &str) -> Result<Vec<Value>, Error> {
         let path = format!("{}?labelSelector={label}", self.path(""));
         let mut list = self.client.get_json_once(&path).await?;
@@ -76,7 +76,7 @@ impl Leases {
         }
     }
 
-    /// Writes a Lease; `None` if another client was faster.
+    /// Writes a Lease; `None` on a conflict.
     pub(super) async fn write(
         &self,
         lease: &mut Lease,
@@ -102,7 +102,7 @@ impl Leases {
         }
     }
 
-    /// Deletes a Lease, if it still has this version.
+    /// Deletes a Lease if it still has this version.
     pub(super) async fn delete(&self, name: &str, version: &str) -> Result<(), Error> {
         match self.client.delete_version(&self.path(name), version).await {
             Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
@@ -120,18 +120,18 @@ impl Lease {
         }
     }
 
-    /// Adds labels to a Lease that is created by this process.
+    /// Adds labels for the creation of the Lease.
     pub(super) fn with_labels(mut self, labels: &BTreeMap<&str, String>) -> Self {
         self.metadata.insert("labels".to_owned(), json!(labels));
         self
     }
 
-    /// Notes the object as it was listed.
+    /// Stores the listed object.
     pub(super) fn seen(&mut self, object: Option<Value>) {
         self.object = object;
     }
 
-    /// Returns the object to write. Metadata of others is kept, and so are unknown fields.
+    /// Returns the object to write. Metadata of other clients and unknown fields are kept.
     fn written(&self, intent: &Intent, spec: Map<String, Value>, namespace: &str) -> Value {
         let mut object = match (intent, &self.object) {
             (Intent::Update { .. }, Some(object)) => object.clone(),

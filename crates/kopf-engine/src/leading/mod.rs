@@ -1,17 +1,17 @@
-//! Several replicas of one operator: the effects of `kopf_core::leading` and `kopf_core::sharding`.
+//! Replicas of one operator: the effects of `kopf_core::leading` and `kopf_core::sharding`.
 //!
 //! ```text
 //! Election, or Sharding ──(Leases)──► API server
 //!      │ tenures
 //!      ▼
-//! Assignments ──► streams: which objects are handled here
-//!      └─ Pass ─► handlers and patches: each checks that its tenure is valid
+//! Assignments ──► streams: selection of objects
+//!      └─ Pass ─► handlers and patches: checks of the tenure
 //! ```
 //!
-//! A replica without a Lease watches, indexes and reviews, and does nothing else. Handlers and patches
-//! depend on a [`Pass`]; the check is in [`execution`](crate::execution) and in
-//! [`patching`](crate::patching). When a Lease is released, its passes are waited for. When it is lost,
-//! handlers that run may end, but nothing of them is written.
+//! A replica without a Lease only watches, indexes and reviews. Handlers and patches require a
+//! [`Pass`], which is checked in [`execution`](crate::execution) and [`patching`](crate::patching).
+//! A Lease is released after its passes are dropped. When a Lease is lost, running handlers may
+//! finish, but their results are not written.
 
 mod assignment;
 mod election;
@@ -46,11 +46,11 @@ const RELEASING: Duration = Duration::from_secs(3);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The replicas cannot be told apart.
+    /// The identities of replicas are not unique.
     #[error(transparent)]
     Namesake(#[from] Namesake),
-    /// The namespace of the Leases is not known, because there are no credentials.
-    #[error("the namespace of the Leases is not known")]
+    /// The namespace of the Leases is unknown because there are no credentials.
+    #[error("cannot determine the namespace of the Leases")]
     Namespace(#[source] Box<kopf_client::Error>),
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Replica {
     pub(crate) clock: Clock,
 }
 
-/// Returns the first assignment of an operator with these settings.
+/// Returns the initial assignment of an operator with these settings.
 pub(crate) fn first_assignment(leading: &Leading) -> Assignments {
     match leading.replication() {
         Replication::Single => Assignments::everything(),
@@ -72,7 +72,7 @@ pub(crate) fn first_assignment(leading: &Leading) -> Assignments {
     }
 }
 
-/// Keeps the metrics of the replica current. Never returns.
+/// Updates the metrics of the replica. Never returns.
 pub(crate) async fn measure(assignments: &Assignments, metrics: &Metrics) {
     loop {
         let current = assignments.current();
@@ -82,13 +82,13 @@ pub(crate) async fn measure(assignments: &Assignments, metrics: &Metrics) {
     }
 }
 
-/// Returns the identity of a replica. It is never used twice, not even by a restarted container.
+/// Returns a unique identity for this replica, different even after a restart of the container.
 pub(crate) fn replica_identity(operator: &str) -> String {
     let random = RandomState::new().hash_one(operator);
     format!("{operator}_{random:016x}")
 }
 
-/// Returns the identity in peerings: replicas are one peer.
+/// Returns the identity in peerings, where all replicas are one peer.
 pub(crate) fn peer_identity(operator: &str, leading: &Leading) -> String {
     match leading.replication() {
         Replication::Single => operator.to_owned(),
@@ -99,11 +99,11 @@ pub(crate) fn peer_identity(operator: &str, leading: &Leading) -> String {
     }
 }
 
-/// Takes part in the group until the operator exits, and leaves it when everything is written.
+/// Participates in the group until the operator exits, and leaves it when all results are written.
 ///
 /// # Errors
 ///
-/// Another process has the same identity, or the login has failed. Failing requests are repeated.
+/// If another process has the same identity, or the login has failed. Failed requests are retried.
 pub(crate) async fn run(
     client: Client,
     replica: Replica,

@@ -1,20 +1,20 @@
-//! Log records about failing requests for Leases: once per cause, not once per attempt.
+//! Logs of failed requests for Leases: once per cause, not once per attempt.
 
 use tracing::{debug, error, info};
 
-/// The last failure.
+/// The last logged failure.
 #[derive(Debug)]
-pub(super) struct Complaints {
+pub(super) struct FailureLog {
     about: String,
     last: Option<String>,
 }
 
-impl Complaints {
+impl FailureLog {
     pub(super) fn new(about: String) -> Self {
         Self { about, last: None }
     }
 
-    /// Logs a failure of the API, unless it is the same as before.
+    /// Logs an API error, unless it equals the last one.
     pub(super) fn add(&mut self, error: &kopf_client::Error) {
         let advice = if error.is_forbidden() {
             " Replicas need the verbs get, create and update on leases in the group \
@@ -25,7 +25,7 @@ impl Complaints {
         self.report(&error.to_string(), advice);
     }
 
-    /// Logs that a request was not answered before the Lease ended.
+    /// Logs that a request timed out before the end of the Lease.
     pub(super) fn add_timeout(&mut self) {
         self.report("no response in time", "");
     }
@@ -40,10 +40,10 @@ impl Complaints {
         self.last = Some(cause.to_owned());
     }
 
-    /// Logs the end of a failure.
+    /// Logs the recovery after a failure.
     pub(super) fn none(&mut self) {
         if self.last.take().is_some() {
-            info!("Accessing {} succeeds again.", self.about);
+            info!("Access to {} is restored.", self.about);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The task of a replica that shares the objects with others.
+//! The task of a replica that handles a part of the objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use tracing::{debug, info, warn};
 use super::election::Failure;
 use super::holdings::Holdings;
 use super::leases::{Lease, Leases};
-use super::reporting::Complaints;
+use super::reporting::FailureLog;
 use super::{Error, RELEASING, Replica};
 use crate::clock::Clock;
 
-/// Label with the number of all shards.
+/// Label with the number of shards.
 const SHARDS: &str = "kopf.dev/shards";
-/// Label with the number of the shard of a Lease.
+/// Label with the index of the shard of a Lease.
 const SHARD: &str = "kopf.dev/shard";
 
-/// Number of concurrent writes.
-const WRITES: usize = 8;
+/// Maximum number of concurrent writes.
+const CONCURRENT_WRITES: usize = 8;
 
 /// A replica that handles some shards.
 pub(super) struct Sharding {
@@ -38,7 +38,7 @@ pub(super) struct Sharding {
     timing: Timing,
     clock: Clock,
     epoch: Instant,
-    complaints: Complaints,
+    failures: FailureLog,
     mismatched: Vec<String>,
     /// The last logged number of held shards.
     logged: usize,
@@ -77,7 +77,7 @@ impl Sharding {
             Lease::new(name).with_labels(&labels("shard", Some(shard)))
         };
         Self {
-            complaints: Complaints::new(format!("the Leases of {leases}/{name}")),
+            failures: FailureLog::new(format!("the Leases of {leases}/{name}")),
             selector: format!("{GROUP}%3D{name}"),
             leases,
             group: Group::new(identity, timing, count),
@@ -92,7 +92,8 @@ impl Sharding {
         }
     }
 
-    /// Takes part until the operator exits; then releases each shard when everything of it is written.
+    /// Participates until the operator exits, then releases each shard when its results are
+    /// written.
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         while !halt.is_cancelled() {
             self.round(Phase::Serving).await?;
@@ -116,7 +117,7 @@ impl Sharding {
         self.epoch + moment.since(Moment::default())
     }
 
-    /// Returns the first moment at which a held shard is lost unless it is renewed.
+    /// Returns the time at which the first held shard is lost unless it is renewed.
     fn first_end(&self) -> Option<Moment> {
         let shards = 0..self.group.count();
         shards
@@ -130,17 +131,17 @@ impl Sharding {
         left.map_or(period, |until| until.since(self.now()).min(period))
     }
 
-    /// Renews, takes and releases once, in the time that is left.
+    /// Renews, acquires and releases shards once, within the remaining time.
     async fn round(&mut self, phase: Phase) -> Result<(), Error> {
         self.settle();
         let limit = self.first_end();
         let limit = limit.unwrap_or_else(|| self.now().after(self.timing.renew_deadline));
         let limit = self.instant(limit);
         match timeout_at(limit, self.exchange(phase)).await {
-            Ok(Ok(())) => self.complaints.none(),
-            Ok(Err(Failure::Api(error))) => self.complaints.add(&error),
+            Ok(Ok(())) => self.failures.none(),
+            Ok(Err(Failure::Api(error))) => self.failures.add(&error),
             Ok(Err(Failure::Namesake(error))) => return Err(error.into()),
-            Err(_) => self.complaints.add_timeout(),
+            Err(_) => self.failures.add_timeout(),
         }
         self.settle();
         Ok(())
@@ -159,7 +160,9 @@ impl Sharding {
         };
         self.write(plan.renew.iter().chain(takes)).await?;
         for shard in plan.release {
-            debug!("Shard {shard} is released to other replicas when its handlers have ended.");
+            debug!(
+                "Shard {shard} will be released to other replicas when its handlers have ended."
+            );
             self.group.drain(shard);
             self.holdings.drain(shard);
         }
@@ -191,7 +194,7 @@ impl Sharding {
         Ok(())
     }
 
-    /// Lists the Leases of the group, and remembers those of shards.
+    /// Lists the Leases of the group and stores those of shards.
     async fn list(&mut self) -> Result<Vec<Listed>, Failure> {
         let items = self.leases.list(&self.selector).await?;
         for lease in &mut self.shards {
@@ -213,7 +216,7 @@ impl Sharding {
         Ok(listing)
     }
 
-    /// Takes or renews shards.
+    /// Acquires or renews shards.
     async fn write<'a>(&mut self, shards: impl Iterator<Item = &'a u32>) -> Result<(), Failure> {
         let (began, utc) = (self.now(), self.clock.now());
         let mut writes = Vec::new();
@@ -242,7 +245,7 @@ impl Sharding {
             (write, result)
         });
         let written: Vec<_> = futures::stream::iter(sending)
-            .buffer_unordered(WRITES)
+            .buffer_unordered(CONCURRENT_WRITES)
             .collect()
             .await;
         let mut failure = None;
@@ -311,8 +314,8 @@ impl Sharding {
         self.mismatched.clone_from(&plan.mismatched);
         if !plan.mismatched.is_empty() {
             warn!(
-                "Waiting for replicas that divide the objects by another number of shards: {}. \
-                 Stop them, or give all replicas the same number.",
+                "Waiting for replicas with another number of shards: {}. \
+                 Stop them, or configure the same number for all replicas.",
                 plan.mismatched.join(", ")
             );
         }
@@ -330,15 +333,17 @@ impl Sharding {
                 match timeout(RELEASING, releasing).await {
                     Ok(Ok(Some(_))) => debug!("Shard {shard} is released."),
                     Ok(Ok(None)) => {}
-                    Ok(Err(error)) => warn!("Shard {shard} is not released: {error}. It expires."),
-                    Err(_) => warn!("Shard {shard} is not released in time. Its Lease expires."),
+                    Ok(Err(error)) => {
+                        warn!("Shard {shard} is not released and will expire: {error}");
+                    }
+                    Err(_) => warn!("Shard {shard} is not released in time and will expire."),
                 }
             }
             self.group.drained(shard);
         }
     }
 
-    /// Renews the shards until everything that runs has ended, and releases them; then leaves the group.
+    /// Renews the shards until all handlers have ended, releases them, and leaves the group.
     async fn leave(mut self) -> Result<(), Error> {
         while !self.holdings.is_empty() {
             self.holdings.drain_all();
@@ -352,7 +357,7 @@ impl Sharding {
             let (name, version) = (self.member.name.clone(), record.version.clone());
             let deleting = self.leases.delete(&name, &version);
             if !matches!(timeout(RELEASING, deleting).await, Ok(Ok(()))) {
-                debug!("The Lease {name} of this replica is not deleted. It expires.");
+                debug!("The Lease {name} of this replica is not deleted and will expire.");
             }
         }
         Ok(())
@@ -363,11 +368,11 @@ impl Sharding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Serving,
-    /// The operator exits: no shards are taken.
+    /// The operator exits: no shards are acquired.
     Leaving,
 }
 
-/// Parses a listed Lease; `None` if it is not one of a group.
+/// Parses a listed Lease; `None` if it does not belong to a group.
 fn listed(item: &Value) -> Option<Listed> {
     let metadata = &item["metadata"];
     let label = |key: &str| metadata["labels"][key].as_str();
@@ -391,7 +396,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listed_leases_are_told_apart_by_their_labels() {
+    fn listed_leases_are_classified_by_their_labels() {
         let lease = |labels: Value| {
             listed(&json!({
                 "metadata": {"name": "x", "resourceVersion": "1", "labels": labels},

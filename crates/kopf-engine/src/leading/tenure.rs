@@ -1,4 +1,4 @@
-//! One uninterrupted holding of a Lease by this process, and the passes of what it permits.
+//! An uninterrupted period of holding a Lease, and the passes issued under it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Numbers of tenures, to tell them apart. Zero is none.
+/// The next tenure number. Zero means no tenure.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
-/// One uninterrupted holding of a Lease. It ends in one of two ways: it is released, when everything
-/// that it permitted has ended, or it is lost at once.
+/// An uninterrupted period of holding a Lease. It ends by release, after all passes are dropped, or
+/// by loss, which is immediate.
 #[derive(Debug)]
 pub(crate) struct Tenure {
     number: u32,
     epoch: Instant,
-    /// Milliseconds from the epoch; `u64::MAX` for a tenure without an end.
+    /// Milliseconds since the epoch; `u64::MAX` for an unlimited tenure.
     valid_until: AtomicU64,
-    /// Nothing new begins.
+    /// Cancelled when no more passes are issued.
     ending: CancellationToken,
-    /// Nothing may be written any longer.
+    /// Cancelled when no more writes are allowed.
     lost: CancellationToken,
     passes: TaskTracker,
 }
@@ -35,7 +35,7 @@ impl Tenure {
         Self::new(u64::MAX)
     }
 
-    /// Returns a tenure that is valid until this moment, unless it is renewed.
+    /// Returns a tenure that is valid until `end`, unless it is renewed.
     pub(crate) fn until(end: Instant) -> Self {
         let tenure = Self::new(0);
         tenure.renew(end);
@@ -73,33 +73,33 @@ impl Tenure {
         end == u64::MAX || (!self.lost.is_cancelled() && milliseconds(self.epoch.elapsed()) < end)
     }
 
-    /// Returns `true` if something new may begin.
+    /// Returns `true` if passes are issued.
     pub(crate) fn admits(&self) -> bool {
         !self.ending.is_cancelled() && self.is_valid()
     }
 
-    /// Begins the release: nothing new begins, what runs may end and be written.
+    /// Begins the release: no more passes are issued. Running handlers may finish and write.
     pub(crate) fn end(&self) {
         self.ending.cancel();
     }
 
-    /// Ends the tenure at once: nothing may be written any longer.
+    /// Ends the tenure immediately: no more writes are allowed.
     pub(crate) fn lose(&self) {
         self.lost.cancel();
         self.ending.cancel();
     }
 
-    /// Returns `true` if nothing holds a pass.
+    /// Returns `true` if no passes exist.
     pub(crate) fn is_drained(&self) -> bool {
         self.passes.is_empty()
     }
 
-    /// Waits until nothing holds a pass. Cancel-safe.
+    /// Waits until no passes exist. Cancel-safe.
     pub(crate) async fn drained(&self) {
         self.passes.wait().await;
     }
 
-    /// Returns a pass; `None` if nothing new may begin.
+    /// Returns a pass; `None` if the tenure ends.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Pass> {
         let token = self.passes.token();
         self.admits().then(|| Pass {
@@ -113,7 +113,7 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX - 1)
 }
 
-/// The permission to act on an object under a tenure. The tenure is not released while passes exist.
+/// A permission to act on an object under a tenure. The tenure is not released while passes exist.
 #[derive(Clone, Debug)]
 pub(crate) struct Pass {
     tenure: Arc<Tenure>,
@@ -126,7 +126,7 @@ impl Pass {
         self.tenure.number()
     }
 
-    /// Returns `true` if a handler may begin now.
+    /// Returns `true` if a handler may start now.
     pub(crate) fn may_begin(&self) -> bool {
         self.tenure.admits()
     }
@@ -136,13 +136,13 @@ impl Pass {
         self.tenure.is_valid()
     }
 
-    /// Waits until nothing new may begin. Cancel-safe.
+    /// Waits until no more handlers may start. Cancel-safe.
     pub(crate) async fn ended(&self) {
         self.tenure.ending.cancelled().await;
     }
 
-    /// Polls the work for as long as patches may be sent; `None` if the tenure ends before. The clock
-    /// is read before every poll: a process that was frozen sends nothing when it continues.
+    /// Polls the future while patches may be sent; `None` if the tenure ends first. The clock is
+    /// read before every poll, so that a process sends nothing after it was frozen.
     pub(crate) async fn fenced<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let mut lost = pin!(self.tenure.lost.cancelled());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tenure_that_is_not_renewed_permits_nothing() {
+    async fn a_tenure_without_renewal_expires() {
         let tenure = soon();
         let pass = tenure.enter().unwrap();
         advance(Duration::from_secs(9)).await;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_ending_tenure_lets_results_be_written() {
+    async fn an_ending_tenure_permits_writes() {
         let tenure = soon();
         let pass = tenure.enter().unwrap();
         tenure.end();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_is_cut_off_when_the_tenure_ends() {
+    async fn fenced_work_is_dropped_when_the_tenure_ends() {
         let tenure = soon();
         let pass = tenure.enter().unwrap();
         assert_eq!(pass.fenced(async { 1 }).await, Some(1));
@@ -207,12 +207,12 @@ mod tests {
         let tenure = soon();
         let pass = tenure.enter().unwrap();
         advance(Duration::from_secs(3600)).await;
-        let sent = pass.fenced(async { panic!("it must not be sent") }).await;
+        let sent = pass.fenced(async { panic!("must not be polled") }).await;
         assert_eq!(sent, None::<()>);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_leases_there_is_no_end() {
+    async fn endless_tenures_do_not_expire() {
         let pass = Arc::new(Tenure::endless()).enter().unwrap();
         advance(Duration::from_secs(1_000_000_000)).await;
         assert!(pass.may_begin() && pass.may_write());

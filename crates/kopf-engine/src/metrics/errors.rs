@@ -1,4 +1,4 @@
-//! Objects in error: those on which the last attempt of a handler failed.
+//! Objects on which the last attempt of a handler failed.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kopf_core::progress::state::State;
 use super::Metrics;
 use super::handlers::HandlerSeries;
 
-/// The failing handlers of one object. Dropping it ends the errors, as the object is gone.
+/// The failing handlers of one object. Dropping it removes the marks of the object.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorMarks(Vec<Mark>);
 
@@ -30,8 +30,8 @@ impl ErrorMarks {
         self.0.is_empty()
     }
 
-    /// Marks the handlers that have failed in a cycle, and removes the marks of others: of those that
-    /// have succeeded, and of handlers of earlier causes.
+    /// Marks the handlers that have failed in a cycle. Removes the marks of handlers that have
+    /// succeeded or belong to earlier causes.
     pub(crate) fn note(&mut self, metrics: &Metrics, attempts: &[Attempted], progress: &State) {
         let gone: Vec<_> = self
             .0
@@ -58,7 +58,7 @@ impl ErrorMarks {
         let Some(series) = metrics.of_handler(id) else {
             return;
         };
-        // An object counts once, however many sub-handlers share the series.
+        // An object counts once, regardless of the number of sub-handlers that share the series.
         if !self.has(&series) {
             series.in_error.inc();
         }
@@ -101,7 +101,7 @@ fn is_error(record: &ProgressRecord) -> bool {
     record.failure || (!record.success && record.message.is_some())
 }
 
-/// An object on which a daemon or a timer is failing, until it is dropped.
+/// Counts an object on which a daemon or timer is failing, until dropped.
 #[derive(Debug)]
 pub(crate) struct ErrorMark(Arc<HandlerSeries>);
 

@@ -1,7 +1,7 @@
 //! Metrics of handlers.
 //!
 //! Series are created when handlers are declared. Sub-handlers of one handler share the series with
-//! the id of that handler and `/*`, because their number and names depend on the objects.
+//! the id of the parent and `/*`, because their number and ids depend on the objects.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -26,7 +26,6 @@ const UNDECLARED: &str = "other";
 /// The kind label of sub-handlers.
 const SUB: &str = "sub";
 
-/// All metrics of handlers.
 #[derive(Debug)]
 pub(super) struct Handlers {
     calls: Vector<Counter>,
@@ -122,7 +121,7 @@ impl Handlers {
         }
     }
 
-    /// Returns the series of a handler, or those that sub-handlers of its parent share.
+    /// Returns the series of a handler, or those shared by the sub-handlers of its parent.
     pub(super) fn series(&self, id: &str, kind: HandlerKind) -> Arc<HandlerSeries> {
         if let Some(series) = self.declared(id, kind_label(kind)) {
             return series;
@@ -147,7 +146,7 @@ impl Handlers {
         same.or(series.first()).cloned()
     }
 
-    /// Returns the label that the sub-handlers of the nearest declared parent share.
+    /// Returns the label shared by the sub-handlers of the nearest declared parent.
     fn shared_label(&self, id: &str) -> String {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let mut parents = id.rmatch_indices('/').map(|(end, _)| &id[..end]);
@@ -181,7 +180,7 @@ impl HandlerSeries {
     }
 }
 
-/// A running daemon or timer.
+/// Counts a running daemon or timer, until dropped.
 #[derive(Debug)]
 pub(crate) struct TaskCount(Gauge);
 
@@ -206,7 +205,7 @@ impl Attempting {
         Self(None)
     }
 
-    /// Begins an attempt after this number of others.
+    /// Begins an attempt. `retries` is the number of earlier attempts.
     pub(super) fn begin(series: Arc<HandlerSeries>, retries: u32) -> Self {
         series.running.inc();
         if retries > 0 {
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn declarations_of_one_id_are_told_apart_by_kind() {
+    fn declarations_of_one_id_have_series_by_kind() {
         let handlers = Handlers::register(&mut Registry::default());
         handlers.declare(&id("a"), HandlerKind::Create);
         handlers.declare(&id("a"), HandlerKind::Update);

@@ -1,9 +1,8 @@
 //! Metrics of one operator, in the formats of OpenMetrics and Prometheus.
 //!
-//! Every operator has its own registry. Hooks are single calls at the seams: where an event arrives,
-//! where a handler is called, where a request ends. Series are looked up once per handler, resource or
-//! verb, and kept. States, such as queue lengths and ages, are computed when they are scraped
-//! (`states`). The number of series is bounded: there are no names of objects in labels.
+//! Every operator has its own registry. Series are looked up once per handler, resource or verb,
+//! and stored by the callers. States, such as queue lengths and ages, are computed on every scrape
+//! (`states`). The number of series is bounded: labels never contain names of objects.
 
 mod description;
 mod errors;
@@ -48,7 +47,7 @@ use crate::pausing::Pause;
 
 /// The metrics of one operator. Cheap to clone: clones share the series.
 ///
-/// By default, nothing is measured.
+/// The default value measures nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics(Option<Arc<Inner>>);
 
@@ -63,7 +62,7 @@ struct Inner {
 }
 
 impl Metrics {
-    /// Creates a registry with all families and without series.
+    /// Creates a registry with all families and no series.
     pub(crate) fn new() -> Self {
         let mut registry = Registry::default();
         let states = Arc::new(States {
@@ -113,7 +112,7 @@ impl Metrics {
         }
     }
 
-    /// Begins an attempt of a handler after this number of others.
+    /// Begins an attempt of a handler. `retries` is the number of earlier attempts.
     pub(crate) fn attempt<F>(&self, handler: &Handler<F>, retries: u32) -> Attempting {
         match &self.0 {
             Some(inner) => {
@@ -124,7 +123,7 @@ impl Metrics {
         }
     }
 
-    /// Returns the series of a handler by its id, of whichever kind it is.
+    /// Returns the series of a handler by its id, regardless of its kind.
     pub(crate) fn of_handler(&self, id: &str) -> Option<Arc<HandlerSeries>> {
         let kind = HandlerKind::Sub {
             needs_change: false,
@@ -138,7 +137,7 @@ impl Metrics {
         handlers.series(&handler.id, handler.kind).task()
     }
 
-    /// Counts an object on which a daemon or a timer is failing until the mark is dropped.
+    /// Counts an object on which a daemon or timer is failing, until the mark is dropped.
     pub(crate) fn mark<F>(&self, handler: &Handler<F>) -> Option<ErrorMark> {
         let handlers = &self.0.as_ref()?.handlers;
         let series = handlers.series(&handler.id, handler.kind);
@@ -161,7 +160,7 @@ impl Metrics {
         Some(Arc::clone(&self.0.as_ref()?.posting))
     }
 
-    /// Counts an admission review. `None`: the resource is unknown.
+    /// Counts an admission review. `None` if the resource is unknown.
     pub(crate) fn review(
         &self,
         resource: Option<&Resource>,
@@ -174,7 +173,7 @@ impl Metrics {
         }
     }
 
-    /// Sets whether this replica is the leader.
+    /// Sets the leadership of this replica.
     pub fn leading(&self, is_leading: bool) {
         if let Some(inner) = &self.0 {
             let leader = &inner.states.replica.leader;
@@ -194,7 +193,7 @@ impl Metrics {
     pub fn text(&self, format: Format) -> Option<String> {
         let inner = self.0.as_ref()?;
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = encode(&mut text, &inner.registry);
         Some(format.convert(text))
     }

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use super::description::{Description, K8S_EVENTS, K8S_EVENTS_QUEUED, REVIEW_DURATION, REVIEWS};
 use super::vector::{Vector, counters, durations};
 
-/// Metrics of the events that are posted.
+/// Metrics of posted events.
 #[derive(Debug)]
 pub(crate) struct PostingMetrics {
     pub(crate) posted: Counter,
@@ -75,7 +75,7 @@ impl ReviewMetrics {
         }
     }
 
-    /// Counts a review. The resource is one of those that the operator serves.
+    /// Counts a review. The resource must be one that the operator serves.
     pub(super) fn count(&self, resource: &str, outcome: ReviewLabel, duration: Duration) {
         self.counts.series([resource, outcome.as_str()]).inc();
         let durations = self.durations.series([resource]);

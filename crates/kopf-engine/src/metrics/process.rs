@@ -1,12 +1,12 @@
-//! Numbers of the process, from `/proc`. On other systems there are none.
+//! Metrics of the process, read from `/proc`. Absent on systems without it.
 
 use std::fs;
 
-/// Clock ticks per second in `/proc`. Linux reports 100 to programs on all architectures that Rust
-/// has a standard library for.
-const TICKS: f64 = 100.0;
+/// Clock ticks per second in `/proc`. Linux reports 100 on all architectures that the Rust standard
+/// library supports.
+const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The numbers of the process. Those that cannot be read are absent.
+/// Statistics of the process. Unreadable values are absent.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Process {
     pub(super) cpu_seconds: Option<f64>,
@@ -19,7 +19,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Reads the current numbers.
+    /// Reads the current values.
     pub(super) fn read() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mut process = Self::parse(
@@ -29,14 +29,14 @@ impl Process {
             &text("/proc/self/limits"),
         );
         let open = fs::read_dir("/proc/self/fd").ok();
-        // One of them is the opened folder.
+        // One of them is the opened directory.
         let open = open.map(|files| files.count().saturating_sub(1));
         process.open_fds = open.and_then(|count| u32::try_from(count).ok().map(f64::from));
         process
     }
 
     fn parse(stat: &str, status: &str, system: &str, limits: &str) -> Self {
-        // The name of the program is in parentheses, and can contain anything.
+        // The name of the program is in parentheses and can contain any character.
         let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
         let fields: Vec<&str> = fields.split(' ').collect();
         let ticks = |position: usize| number(fields.get(position)?);
@@ -47,10 +47,10 @@ impl Process {
             Some(number(value.trim())? * 1024.0)
         };
         Self {
-            cpu_seconds: user_and_system.map(|(user, system)| (user + system) / TICKS),
+            cpu_seconds: user_and_system.map(|(user, system)| (user + system) / TICKS_PER_SECOND),
             start_seconds: booted
                 .zip(ticks(19))
-                .map(|(booted, ticks)| booted + ticks / TICKS),
+                .map(|(booted, ticks)| booted + ticks / TICKS_PER_SECOND),
             resident_bytes: kilobytes("VmRSS:"),
             virtual_bytes: kilobytes("VmSize:"),
             threads: line(status, "Threads:").and_then(|value| number(value.trim())),
@@ -63,7 +63,7 @@ impl Process {
     }
 }
 
-/// Returns the rest of the line with this beginning.
+/// Returns the rest of the line that starts with `start`.
 fn line<'a>(text: &'a str, start: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(start))
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_parsed() {
+    fn values_are_parsed() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 150 50 0 0 20 0 5 0 1000 1 2";
         let status = "Name:\ta\nVmSize:\t    2048 kB\nVmRSS:\t     512 kB\nThreads:\t5\n";
         let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files   1024   4096   files\n";
@@ -95,13 +95,13 @@ mod tests {
     }
 
     #[test]
-    fn missing_numbers_are_absent() {
+    fn missing_values_are_absent() {
         assert_eq!(Process::parse("", "", "", ""), Process::default());
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn this_process_has_numbers() {
+    fn values_of_this_process_are_read() {
         let process = Process::read();
         assert!(process.resident_bytes.is_some_and(|bytes| bytes > 0.0));
         assert!(process.open_fds.is_some_and(|count| count > 0.0));

@@ -13,18 +13,17 @@ use prometheus_client::registry::Registry;
 use super::description::{API_DURATION, API_REQUESTS};
 use super::vector::{Vector, counters, durations};
 
-/// Upper bound for the number of resources with own series. Requests of handlers can have any path.
-const LIMIT: usize = 1_000;
+/// Maximum number of resources with their own series. Requests of handlers can have any path.
+const MAX_RESOURCES: usize = 1_000;
 
 /// The resource label beyond the limit.
 const OTHER: &str = "other";
 
-/// All metrics of requests.
 #[derive(Debug)]
 pub(super) struct Requests {
     counts: Vector<Counter>,
     durations: Vector<Histogram>,
-    /// By the plural name. There are few resources with the same one.
+    /// By plural name, which few resources share.
     known: RwLock<HashMap<Box<str>, Vec<Arc<ByVerb>>>>,
     other: ByVerb,
 }
@@ -70,7 +69,7 @@ impl Requests {
     /// Adds a resource; `None` if there are too many.
     fn add(&self, target: RequestTarget<'_>) -> Option<Arc<ByVerb>> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.values().map(Vec::len).sum::<usize>() >= LIMIT {
+        if known.values().map(Vec::len).sum::<usize>() >= MAX_RESOURCES {
             return None;
         }
         let resources = known.entry(target.plural.into()).or_default();
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn the_number_of_resources_is_limited() {
         let requests = Requests::register(&mut Registry::default());
-        for number in 0..LIMIT {
+        for number in 0..MAX_RESOURCES {
             assert!(requests.add(target(&format!("things{number}"))).is_some());
         }
         assert!(requests.add(target("more")).is_none());
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_with_the_same_plural_are_told_apart() {
+    fn resources_with_the_same_plural_have_their_own_series() {
         let requests = Requests::register(&mut Registry::default());
         let core = RequestTarget {
             group: "",

@@ -17,7 +17,6 @@ use super::streams::Streams;
 use super::vector::{Vector, counters, durations, gauges};
 use super::waiting::Waiting;
 
-/// All metrics of resources.
 #[derive(Debug)]
 pub(super) struct Resources {
     events: Vector<Counter>,
@@ -27,7 +26,7 @@ pub(super) struct Resources {
     relists: Vector<Counter>,
     objects: Vector<Gauge>,
     waits: Vector<prometheus_client::metrics::histogram::Histogram>,
-    /// By the label, which is the full name of the resource.
+    /// By label, which is the full name of the resource.
     known: RwLock<BTreeMap<String, Arc<ResourceMetrics>>>,
 }
 
@@ -55,13 +54,13 @@ const REASON_LABELS: [&str; 8] = [
 /// The outcome of a patch as a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PatchLabel {
-    /// The server has written it, or there was nothing to send.
+    /// The server has accepted the patch, or there was nothing to send.
     Accepted,
     /// The object has changed meanwhile.
     Conflict,
-    /// The server refuses it, and will refuse it again.
+    /// The server rejects the patch permanently.
     Rejected,
-    /// It is retried.
+    /// The patch is retried.
     Failed,
     /// The object does not exist.
     NotFound,
@@ -154,7 +153,7 @@ impl ResourceMetrics {
         }
     }
 
-    /// Counts a cycle; `None` if there are no change handlers for the object.
+    /// Counts a cycle. `None` if there are no change handlers for the object.
     pub(crate) fn cycle(&self, reason: Option<Reason>) {
         let position = match reason {
             Some(Reason::Create) => 0,
@@ -188,13 +187,13 @@ impl ResourceMetrics {
         self.relists.inc();
     }
 
-    /// Changes the number of known objects.
+    /// Updates the number of objects.
     pub(crate) fn set_objects(&self, before: usize, now: usize) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.objects.inc_by(number(now) - number(before));
     }
 
-    /// Returns the number of watches that were opened again.
+    /// Returns the number of reconnects.
     pub(super) fn reconnects(&self) -> u64 {
         let past = self.past_reconnects.load(Ordering::Relaxed);
         let streams = self.streams.all().into_iter();

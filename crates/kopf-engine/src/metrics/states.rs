@@ -1,4 +1,4 @@
-//! Metrics that are states: computed when they are scraped.
+//! Metrics that are computed on every scrape.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,9 +30,9 @@ pub(super) struct States {
     pub(super) operator: OnceLock<Running>,
 }
 
-/// The running operator.
+/// A running operator.
 pub(super) struct Running {
-    /// Returns its numbers; `None` when it has ended.
+    /// Returns the counters; `None` after the operator has ended.
     pub(super) census: Box<dyn Fn() -> Option<Census> + Send + Sync>,
     pub(super) pause: Pause,
 }
@@ -43,20 +43,20 @@ impl fmt::Debug for Running {
     }
 }
 
-/// The numbers of an operator at one moment.
+/// The counters of an operator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Census {
-    /// Objects that are worked on.
+    /// Objects in a cycle.
     pub(crate) working: usize,
     /// Objects that wait for the next attempt of a handler.
     pub(crate) sleeping: usize,
     /// Objects that wait after a failure.
     pub(crate) backing_off: usize,
-    /// The operator makes progress.
+    /// The operator receives events.
     pub(crate) is_alive: bool,
 }
 
-/// The part of this replica in leader election and sharding. Negative numbers are absent.
+/// The role of this replica in leader election and sharding. Negative values are absent.
 #[derive(Debug)]
 pub(super) struct Replica {
     pub(super) leader: AtomicI64,
@@ -109,7 +109,7 @@ fn encode(
         Kind::Counter => MetricType::Counter,
         Kind::Gauge | Kind::Histogram => MetricType::Gauge,
     };
-    // Descriptors of registered families end with a period as well.
+    // Descriptors of registered families end with a period, too.
     let help = format!("{help}.");
     let mut family = encoder.encode_descriptor(name, &help, None, type_)?;
     if let [(labels, value)] = samples.as_slice()
@@ -221,7 +221,7 @@ fn of_process() -> Vec<(Description, Samples)> {
     ]
 }
 
-/// The sample of a family without labels.
+/// Returns the sample of a family without labels.
 fn single(value: Option<f64>) -> Samples {
     value
         .into_iter()

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::resources::ResourceMetrics;
 
-/// The queued entries of a stream.
+/// The queue of a stream.
 pub(crate) trait Queued: std::fmt::Debug + Send + Sync {
     /// Returns the number of queued entries.
     fn entries(&self) -> usize;
@@ -31,7 +31,7 @@ pub(crate) enum StreamLabel {
     Watching,
     /// The connection has failed, and is retried.
     Interrupted,
-    /// The server refuses the watch.
+    /// The server rejects the watch.
     Refused,
     /// The operator is paused.
     Paused,
@@ -71,7 +71,7 @@ struct Inner {
     listings: u64,
 }
 
-/// The metrics of one stream. Dropping it ends the stream.
+/// The metrics of one stream. Dropping it closes the stream.
 #[derive(Debug)]
 pub(crate) struct StreamMetrics {
     resource: Arc<ResourceMetrics>,
@@ -109,7 +109,7 @@ impl StreamMetrics {
         inner.since = Instant::now();
     }
 
-    /// Notes a new connection with this pulse.
+    /// Records a new connection with this pulse.
     pub(crate) fn listening(&self, pulse: Pulse) {
         let mut inner = self.state.lock();
         inner.label = StreamLabel::Listing;
@@ -160,7 +160,7 @@ impl StreamState {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the state. A stream is not interrupted any more when the server has responded since.
+    /// Returns the state. A stream is no longer interrupted once the server has responded.
     pub(super) fn label(&self) -> StreamLabel {
         let inner = self.lock();
         let heard = inner.pulse.as_ref().map(Pulse::last);

@@ -24,7 +24,7 @@ impl Queued for Backlog {
     }
 }
 
-/// A registry with a series of each family.
+/// Returns a registry with a series of each family.
 fn filled() -> Metrics {
     let metrics = Metrics::new();
     let inner = metrics.0.as_ref().unwrap();
@@ -56,7 +56,7 @@ fn filled() -> Metrics {
     metrics
 }
 
-/// The names of all families in a text, with their types.
+/// Returns the names and types of all families in a text.
 fn exposed(text: &str) -> BTreeSet<String> {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     types.map(str::to_owned).collect()
@@ -74,7 +74,7 @@ fn described() -> BTreeSet<String> {
 fn all_described_families_are_exposed() {
     let text = filled().text(Format::OpenMetrics).unwrap();
     let mut expected = described();
-    // There is no connection with an age yet.
+    // No connection has an age yet.
     expected.remove("kopf_watch_age_seconds gauge");
     assert_eq!(exposed(&text), expected);
     assert!(text.ends_with("# EOF\n"), "{text}");
@@ -90,7 +90,7 @@ fn all_described_families_are_exposed() {
 }
 
 #[test]
-fn help_texts_follow_one_form() {
+fn help_texts_have_a_uniform_format() {
     for family in FAMILIES {
         let Description { name, help, .. } = family;
         assert!(!help.ends_with('.'), "{name}: {help}");
@@ -165,7 +165,7 @@ fn the_documented_table_is_complete() {
     assert_eq!(documented, described);
 }
 
-/// All words that look like names of samples.
+/// Returns all words with the format of sample names.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_'));
     words

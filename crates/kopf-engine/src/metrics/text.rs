@@ -1,4 +1,4 @@
-//! The exposition formats, and the choice between them.
+//! The exposition formats and their negotiation.
 
 /// An exposition format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub enum Format {
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
 impl Format {
-    /// Returns the format for an `Accept` header. Without a preference for OpenMetrics, it is that of
-    /// Prometheus, which more clients understand.
+    /// Returns the format for an `Accept` header. The default is the format of Prometheus, which
+    /// more clients support.
     ///
     /// ```
     /// use kopf_engine::metrics::Format;
@@ -61,8 +61,8 @@ impl Format {
     }
 }
 
-/// Converts OpenMetrics to the format of Prometheus: names of counters have their suffix in comments
-/// as well, and there are neither units nor an end marker.
+/// Converts OpenMetrics to the format of Prometheus: comments contain the names of counters with
+/// their suffix, and there are no units and no end marker.
 fn to_prometheus(text: &str) -> String {
     let mut converted = String::with_capacity(text.len() + text.len() / 16);
     let mut help: Option<(&str, &str)> = None;
@@ -74,7 +74,7 @@ fn to_prometheus(text: &str) -> String {
         };
         let mut words = comment.splitn(3, ' ');
         match (words.next(), words.next(), words.next()) {
-            // The type, which follows, decides about the name.
+            // The name depends on the type, which follows.
             (Some("HELP"), Some(name), text) => help = Some((name, text.unwrap_or_default())),
             (Some("TYPE"), Some(name), Some(type_)) => {
                 let suffix = if type_ == "counter" { "_total" } else { "" };
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_preferred_format_is_chosen() {
+    fn the_preferred_format_is_selected() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,\
                           application/openmetrics-text;version=0.0.1;q=0.4,\
                           text/plain;version=0.0.4;q=0.3,*/*;q=0.2";

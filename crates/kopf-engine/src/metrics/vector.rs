@@ -1,4 +1,4 @@
-//! Families whose series are looked up once and kept.
+//! Families of metrics whose series are looked up once and stored by the callers.
 
 use prometheus_client::encoding::EncodeMetric;
 use prometheus_client::metrics::TypedMetric;
@@ -65,7 +65,7 @@ pub(super) fn durations(registry: &mut Registry, description: &Description) -> V
     Vector::register(registry, description, seconds)
 }
 
-/// Joins label names and values. Values beyond the names are dropped.
+/// Joins label names and values. Excess values are dropped.
 pub(super) fn labels<const N: usize>(names: &'static [&'static str], values: [&str; N]) -> Labels {
     let pairs = names.iter().zip(values);
     pairs
@@ -73,7 +73,7 @@ pub(super) fn labels<const N: usize>(names: &'static [&'static str], values: [&s
         .collect()
 }
 
-/// Upper bounds of the buckets, in seconds: from a request on the same machine to a handler that runs
+/// Upper bounds of the buckets in seconds: from requests on the same machine to handlers that run
 /// for minutes.
 const BUCKETS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0,

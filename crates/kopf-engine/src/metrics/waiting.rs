@@ -1,4 +1,4 @@
-//! The time that events wait in mailboxes.
+//! Waiting time of events in mailboxes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
 
-/// Resolution of the age of the oldest event. Coarse, so that the map stays small under load.
+/// Resolution of the age of the oldest event. A coarse resolution keeps the map small under load.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The mailboxes of one resource that are not empty, by the time of their oldest event.
+/// The non-empty mailboxes of one resource, by the arrival of their oldest event.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     epoch: Instant,
@@ -40,14 +40,14 @@ impl Waiting {
         at.duration_since(self.epoch).as_millis() / TICK.as_millis()
     }
 
-    /// Notes that a mailbox is not empty any more.
+    /// Records that a mailbox has become non-empty.
     pub(crate) fn arrive(&self) -> Arrival {
         let now = Instant::now();
         *self.since().entry(self.tick(now)).or_default() += 1;
         Arrival(now)
     }
 
-    /// Notes that a mailbox is empty again.
+    /// Records that a mailbox has become empty.
     pub(crate) fn leave(&self, arrival: Arrival) {
         let Arrival(at) = arrival;
         self.waits.observe(at.elapsed().as_secs_f64());
@@ -61,7 +61,7 @@ impl Waiting {
         }
     }
 
-    /// Returns the age of the oldest waiting event; zero if none waits.
+    /// Returns the age of the oldest waiting event; zero if there is none.
     pub(super) fn oldest(&self) -> Duration {
         let Some(tick) = self.since().keys().next().copied() else {
             return Duration::ZERO;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_mailbox_counts() {
+    async fn age_is_that_of_the_oldest_mailbox() {
         let waiting = Waiting::new(Histogram::new([1.0]));
         assert_eq!(waiting.oldest(), Duration::ZERO);
         let first = waiting.arrive();

@@ -1,5 +1,5 @@
-//! Indexing before all indices are filled. It holds neither a permit nor a place among the limited
-//! drivers while it waits, so there is no deadlock however few there are.
+//! Indexing before all indices are filled. A waiting object holds neither an object permit nor a
+//! worker permit, so small limits cannot cause a deadlock.
 
 use std::sync::Arc;
 
@@ -12,18 +12,17 @@ use super::ObjectPermit;
 use super::driver::{Driver, Version};
 use crate::queueing::{Processing as _, Queued};
 
-/// The end of the wait for the indices.
+/// The result of waiting for the indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
     /// All indices are filled.
     Ready,
-    /// There is nothing to wait for any longer.
+    /// There is no pending work, or the stream is stopped.
     Over,
 }
 
 impl Driver {
-    /// Waits until all indices are filled. Meanwhile the object is indexed, and nothing else is done
-    /// to it.
+    /// Waits until all indices are filled. Meanwhile, the object is only indexed.
     pub(super) async fn await_indices(&mut self) -> Waited {
         let context = Arc::clone(&self.context);
         let is_indexed = !context.indices.is_empty();
@@ -47,7 +46,7 @@ impl Driver {
                 biased;
                 () = context.stop.cancelled() => return Waited::Over,
                 () = context.ready() => {}
-                // Only the entry tells whether it is indexed ahead.
+                // The next entry determines whether the object is indexed ahead.
                 () = self.mailbox.arrival(), if is_indexed => {}
             }
         }
@@ -56,17 +55,18 @@ impl Driver {
         Waited::Ready
     }
 
-    /// Event handlers are called with every version, and must find that version in the indices. So
-    /// with event handlers, only one version is indexed ahead of them; without, the newest one. An
-    /// item of a repeated listing replaces that of the first one: otherwise the bytes of both would
-    /// count, and a large listing could never be read to its end.
+    /// Returns `true` if the next version is indexed before all indices are filled. Event handlers
+    /// are called with every version and must find that version in the indices; so with event
+    /// handlers, only one version is indexed ahead, and without them, the newest one. An item of a
+    /// repeated listing replaces that of the first listing: otherwise the bytes of both would
+    /// count, and a large listing could never be read completely.
     fn indexes_ahead(&self) -> bool {
         let is_relisted = self.ahead.iter().all(Queued::is_listed) && self.mailbox.begins_listed();
         self.ahead.is_empty() || self.context.handlers.watching.is_empty() || is_relisted
     }
 
-    /// Indexes what has arrived, and keeps the newest version of it for later, unless indexing is
-    /// all there is to do.
+    /// Indexes the queued entries, and keeps the newest version for later unless the object is only
+    /// indexed.
     async fn index_ahead(&mut self, permit: &mut ObjectPermit) {
         while self.indexes_ahead()
             && let Some(entry) = self.mailbox.pop()
@@ -107,7 +107,8 @@ impl Driver {
         }
     }
 
-    /// Most objects of most indexed resources are there to be indexed only.
+    /// Returns `true` if the version must be handled after the wait. Most objects of indexed
+    /// resources are only indexed.
     fn is_handled_later(&self, event: EventType, body: &Body) -> bool {
         let finalizer = &self.context.shared.context.settings.persistence.finalizer;
         self.context.is_handled()

@@ -1,4 +1,4 @@
-//! Calling of the change handlers of one cycle.
+//! Calls of the change handlers in one cycle.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use crate::invocation::{FilterContext, Handler};
 use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 
-/// The end of one cycle of handling.
+/// The result of one cycle.
 pub(super) struct Ended {
-    /// When the next handler is due; `None` if all are finished.
+    /// The delay until the next handler is due; `None` if all have finished.
     pub(super) due: Option<Duration>,
     /// Some handlers were called.
     pub(super) attempted: bool,
-    /// The framework failed after the handlers were called, so that the cycle must be repeated.
+    /// The framework failed after the handlers were called. The cycle must be repeated.
     pub(super) failed: bool,
 }
 
 impl Driver {
-    /// Calls the due handlers of the current cycle, and adds their results to the patch.
+    /// Calls the due handlers of the current cycle and adds their results to the patch.
     pub(super) async fn run_handlers(
         &mut self,
         reason: Reason,
@@ -63,7 +63,7 @@ impl Driver {
             Ok(Err(error)) => error,
             Err(panic) => Error::Panic(describe_panic(&*panic)),
         };
-        // Nothing of a failed cycle is written or saved.
+        // A failed cycle writes and saves nothing.
         self.patch = before;
         self.unsaved = Unsaved::default();
         self.failure = Some(failure);
@@ -109,7 +109,7 @@ impl Driver {
         permit.release();
         let attempted = execution.round(&handlers, &mut cycle.progress).await;
         permit.reacquire().await;
-        // From here on, a failure must not lose the results of handlers.
+        // From here on, failures must not lose the results of handlers.
         self.patch = execution.patch.take();
         self.unsaved.records = execution.unsaved.take();
         let attempts = execution.attempts.take();
@@ -121,7 +121,7 @@ impl Driver {
         Ok(self.evaluate(reason, cycle, concluded, attempted, logger))
     }
 
-    /// Activates the handlers of the cause, and takes over or purges what is left of other causes.
+    /// Activates the handlers of the cause, and takes over or purges the records of other causes.
     fn supersede(
         &mut self,
         context: &ResourceContext,
@@ -179,12 +179,13 @@ impl Driver {
             Err(error) => {
                 drop(cycle.sessions.take_unsaved());
                 self.patch = unconcluded.clone();
-                // Without the diff-base, the records are the only sign that handlers have finished.
+                // Without a diff-base, the records are the only evidence that handlers have
+                // finished.
                 let (storage, patch) = (handling.storages.progress, &mut self.patch);
                 let stored = cycle.progress.store(storage, handling.body, patch);
                 if stored.is_ok() && !matches!(error, StorageError::TooLarge { .. }) {
-                    // The handlers that have finished must not miss the changes until the next try.
-                    // An essence without room would have no room in the next diff-base either.
+                    // Finished handlers must not miss the changes until the next attempt. An
+                    // essence that does not fit would not fit into the next diff-base either.
                     let oversized = handling.note_attempts(attempts, patch);
                     self.state.attempted = oversized.map(Box::new);
                 }
@@ -193,7 +194,7 @@ impl Driver {
         }
     }
 
-    /// Evaluates the conclusion of a cycle, and logs it.
+    /// Evaluates and logs the conclusion of a cycle.
     fn evaluate(
         &mut self,
         reason: Reason,
@@ -247,7 +248,7 @@ impl Driver {
         ended
     }
 
-    /// Stores the essence as handled if no handlers are interested in the change.
+    /// Stores the essence as handled if no handlers match the change.
     fn handle_without_handlers(
         &mut self,
         context: &ResourceContext,
@@ -262,7 +263,7 @@ impl Driver {
                 return self.rebase(context, cycle, logger);
             }
             if self.tracks_attempts(handling.body) {
-                // What was carried over to this update is of no use any longer.
+                // Records that were carried over to this update are obsolete.
                 let concluded = handling.finish(&cycle.progress, &mut self.patch)?;
                 self.note_unstored(concluded, logger);
             } else {
@@ -278,7 +279,7 @@ impl Driver {
         })
     }
 
-    /// Stores a diff-base from which an update with the missed changes follows.
+    /// Stores a diff-base from which the missed changes result in an update.
     fn rebase(
         &mut self,
         context: &ResourceContext,
@@ -325,7 +326,7 @@ pub(super) fn handling<'a>(context: &'a ResourceContext, cycle: &'a Cycle) -> Op
     })
 }
 
-/// Returns the essence with the patch of the cycle applied; the current one if that fails.
+/// Returns the essence with the patch of the cycle applied; the current essence if that fails.
 fn essence_after(context: &ResourceContext, cycle: &Cycle, patch: &Patch) -> Arc<Value> {
     let current = match cycle.essences() {
         Some(essences) => Arc::clone(essences.new),

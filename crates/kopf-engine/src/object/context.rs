@@ -1,4 +1,4 @@
-//! The resource context: everything that the drivers of one stream share.
+//! The resource context, shared by the drivers of one stream.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -39,30 +39,30 @@ pub(crate) struct ResourceContext {
     pub(crate) shared: Arc<Shared>,
     pub(crate) resource: Arc<Resource>,
     pub(crate) handlers: KindHandlers<Function>,
-    /// The indices which these objects can be in.
+    /// The indices that can contain these objects.
     pub(crate) indices: KindIndices,
     /// The changed children of these objects; `None` if no handlers depend on them.
     pub(crate) inbox: Option<Arc<Inbox>>,
-    /// There are admission handlers for these objects, which share their memos.
+    /// `true` if admission handlers of these objects share their memos.
     pub(crate) is_reviewed: bool,
     /// Cancelled when the stream is stopped.
     pub(crate) stop: CancellationToken,
-    /// The rules of the machines.
+    /// The rules of the object state machines.
     pub(crate) rules: Standard,
-    /// All indices were filled once, as far as this stream knows.
+    /// `true` after all indices have been filled once.
     indexed: AtomicBool,
     limit: Option<Semaphore>,
     attempted: KeyNaming,
     epoch: Instant,
-    /// Where the drivers are polled.
+    /// The host that polls the drivers.
     hosting: Hosting,
     pub(super) metrics: Option<Arc<ResourceMetrics>>,
-    /// The objects of this stream that this replica handles. Changed only before a listing, or when some
-    /// are lost: objects that were handled elsewhere must be listed first.
+    /// The objects of this stream that this replica handles. Gained objects are added only before a
+    /// listing, because objects that other replicas have handled must be listed first.
     assignment: RwLock<Assignment>,
-    /// Other replicas may handle some of the objects.
+    /// `true` if other replicas may handle some of the objects.
     is_divided: bool,
-    /// Some indices are of all objects, whichever replica handles them.
+    /// `true` if some indices contain all objects, including those of other replicas.
     is_indexed_globally: bool,
 }
 
@@ -118,25 +118,26 @@ impl ResourceContext {
         assignment.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the permission to handle an object; `None` if another replica does.
+    /// Returns the permission to handle an object; `None` if another replica handles it.
     pub(crate) fn enter(&self, identity: &Identity) -> Option<Pass> {
         let assignment = self.assignment.read();
         let assignment = assignment.unwrap_or_else(PoisonError::into_inner);
         assignment.enter(identity)
     }
 
-    /// Returns `true` if some indices are of all objects, whichever replica handles them.
+    /// Returns `true` if some indices contain all objects, including those of other replicas.
     pub(super) fn is_indexed_globally(&self) -> bool {
         self.is_indexed_globally
     }
 
-    /// Returns `true` if an index is of the objects of this replica only.
+    /// Returns `true` if an index contains only the objects of this replica.
     pub(super) fn is_sharded(&self, id: &str) -> bool {
         let leading = &self.shared.context.settings.leading;
         self.is_divided && leading.sharded_indices.contains(id)
     }
 
-    /// Removes an object that another replica handles from the indices of this replica only.
+    /// Removes an object of another replica from the indices that contain only objects of this
+    /// replica.
     pub(super) fn discard_sharded(&self, key: &ObjectKey) {
         for (id, index) in self.indices.iter() {
             if self.is_sharded(id) {
@@ -145,12 +146,12 @@ impl ResourceContext {
         }
     }
 
-    /// Returns the current moment for the machines of these objects.
+    /// Returns the current time in the state machines of these objects.
     pub(crate) fn now(&self) -> Moment {
         Moment::new(self.epoch.elapsed())
     }
 
-    /// Converts a moment of these machines to the clock of the runtime.
+    /// Converts a time of the state machines to the clock of the runtime.
     pub(crate) fn instant(&self, moment: Moment) -> Instant {
         self.epoch + moment.since(Moment::default())
     }
@@ -169,12 +170,12 @@ impl ResourceContext {
         }
     }
 
-    /// Returns the naming of the annotations that belong to no handler.
+    /// Returns the naming of annotations that do not belong to handlers.
     pub(super) fn naming(&self) -> &KeyNaming {
         &self.attempted
     }
 
-    /// Builds the essence of an object, without the state that operators keep on it.
+    /// Builds the essence of an object, without the state that operators store in it.
     pub(super) fn essence(&self, body: &Body) -> Result<Value, StorageError> {
         let storages = self.storages();
         let mut essence = storages.diffbase.build(body, &self.handlers.extra_fields)?;
@@ -188,7 +189,7 @@ impl ResourceContext {
         Ok(essence)
     }
 
-    /// Returns `true` if anything is done to these objects apart from indexing.
+    /// Returns `true` if these objects have handlers other than index handlers.
     pub(crate) fn is_handled(&self) -> bool {
         let handlers = &self.handlers;
         !(handlers.watching.is_empty()
@@ -203,7 +204,7 @@ impl ResourceContext {
         self.inbox.is_some()
     }
 
-    /// Returns `true` if these objects are watched for their owners only.
+    /// Returns `true` if these objects are watched only to notify their owners.
     pub(crate) fn only_notifies_owners(&self) -> bool {
         let handlers = &self.handlers;
         handlers.is_owned
@@ -214,8 +215,8 @@ impl ResourceContext {
             && self.indices.is_empty()
     }
 
-    /// Returns `true` if this newest version of a quiet object is kept: handlers of its children are
-    /// called with it, or its owners are notified with it when it vanishes.
+    /// Returns `true` if the newest version of an idle object is kept, because handlers of its
+    /// children are called with it, or its owners are notified with it when the object is deleted.
     pub(crate) fn keeps(&self, body: &Body) -> bool {
         self.inbox.is_some() || self.handlers.is_owned && self.shared.families.has_owners(body)
     }
@@ -235,7 +236,7 @@ impl ResourceContext {
         }
     }
 
-    /// Acquires a permit of `queueing.worker_limit`; `None` if there is no limit.
+    /// Acquires a permit of `queueing.worker_limit`; `None` without a limit.
     pub(crate) async fn worker_permit(&self) -> Option<SemaphorePermit<'_>> {
         match &self.limit {
             Some(limit) => limit.acquire().await.ok(),
@@ -295,7 +296,7 @@ impl Processing for ResourceContext {
     }
 
     fn shard_selector(&self) -> Option<String> {
-        // Global indices are of all objects.
+        // Global indices contain all objects.
         let assignment = (!self.is_indexed_globally).then(|| self.assignment());
         assignment.and_then(|assignment| assignment.selector())
     }
@@ -346,7 +347,7 @@ impl Processing for ResourceContext {
         }
     }
 
-    /// Indices that appear later do not hold these objects up.
+    /// Indices that appear later do not delay these objects.
     fn is_ready(&self) -> bool {
         if !self.indexed.load(Ordering::Acquire) && self.shared.barrier.is_lifted() {
             self.indexed.store(true, Ordering::Release);
@@ -383,8 +384,8 @@ pub(crate) fn stream(
     Stream::new(Arc::new(context), Arc::clone(shared), namespace, options)
 }
 
-/// The attempted essences are kept beside the diff-base, or under the default prefix if that is not
-/// kept in an annotation.
+/// Attempted essences are stored next to the diff-base, or under the default prefix if the
+/// diff-base is not stored in an annotation.
 fn attempted_naming(settings: &Settings) -> KeyNaming {
     let storage = &settings.persistence.diffbase_storage;
     storage.naming().cloned().unwrap_or_default().with_v1(false)

@@ -1,4 +1,4 @@
-//! The loop of one driver: waits for the next input of the machine, and feeds it.
+//! The loop of one driver: waits for the next input of the state machine and feeds it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::logger::ObjectLogger;
 use crate::queueing::{Mailbox, Processing as _, Queued};
 use crate::spans;
 
-/// Limit of transformations that event handlers can add while nothing can be written. Beyond that,
-/// events stay in the mailbox.
-const BACKLOG: usize = 100;
+/// Maximum number of transformations that event handlers can add while no patch can be sent. Beyond
+/// that, events stay in the mailbox.
+const MAX_BACKLOG: usize = 100;
 
 /// One version of the object.
 #[derive(Debug, Clone)]
@@ -41,52 +41,52 @@ pub(crate) struct Version {
     pub(super) body: Body,
 }
 
-/// The driver of one object. See the module.
+/// The driver of one object; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Driver {
     pub(super) context: Arc<ResourceContext>,
     pub(super) mailbox: Arc<Mailbox>,
-    /// The identity of the object, by which its children refer to it.
+    /// The identity of the object in owner references.
     pub(super) identity: Identity,
-    /// The owner of the entries in the indices.
+    /// The key of the object in the indices.
     pub(super) key: ObjectKey,
-    /// The permission to handle the object; `None` if another replica does.
+    /// The permission to handle the object; `None` if another replica handles it.
     pub(super) pass: Option<Pass>,
     pub(super) state: ObjectState,
     pub(super) machine: Machine,
     guard: Guard,
     /// Held until the object is indexed for the first time.
     pub(super) blocker: Option<Blocker>,
-    /// The entries that are indexed and wait for all indices to be filled.
+    /// Entries that are indexed and wait until all indices are filled.
     pub(super) ahead: VecDeque<Queued>,
     pub(super) logger: Option<ObjectLogger>,
-    /// The newest version of the object that is known.
+    /// The newest version of the object.
     pub(super) newest: Option<Version>,
-    /// The version that is being shown to indices and event handlers.
+    /// The version for indices and event handlers.
     pub(super) taken: Option<Version>,
-    /// The indices have that version already.
+    /// `true` if the indices contain that version.
     pub(super) is_indexed: bool,
-    /// The patch of the current cycle, beginning with that of event handlers.
+    /// The patch of the current cycle, starting with that of event handlers.
     pub(super) patch: Patch,
-    /// The daemons and timers as of the current cycle.
+    /// The daemons and timers in the current cycle.
     pub(super) tended: Option<Tended>,
     /// The facts of the current cycle.
     pub(super) cycle: Option<Box<Cycle>>,
-    /// The deletion of the object also waits for daemons and timers.
+    /// Daemons and timers that delay the deletion of the object.
     pub(super) others: Others,
     /// The essence that the current cycle stores as handled.
     pub(super) settled: Option<Arc<Value>>,
     /// The changes of asynchronous storages that belong to the patch.
     pub(super) unsaved: Unsaved,
-    /// The patch that is being sent, or could not be sent.
+    /// The patch that is being sent or failed to be sent.
     pub(super) sending: Option<Box<Sending>>,
     /// The response to the last write.
     pub(super) response: Option<PatchResponse>,
-    /// The last failure of the framework, until it is reported.
+    /// The last failure of the framework that is not reported yet.
     pub(super) failure: Option<Error>,
-    /// How many times in a row the cycle has given way to newer events.
+    /// Number of consecutive postponements of the cycle because of newer events.
     pub(super) postponed: usize,
-    /// The handlers whose waits are over, because a child of the object has changed.
+    /// The handlers to call before their time because a child of the object has changed.
     pub(super) woken: Vec<HandlerId>,
 }
 
@@ -135,11 +135,11 @@ impl Driver {
         }
     }
 
-    /// Drives the object until nothing is left to do, until it is gone (then there is no state to
-    /// keep), or until the stream is stopped.
+    /// Drives the object until there is no pending work, until the object is deleted (returns
+    /// `None`), or until the stream is stopped.
     ///
-    /// There can be as many waiting drivers as objects, so what is needed only while working is
-    /// boxed and not a part of this future.
+    /// There can be as many waiting drivers as objects, so state that is needed only during the
+    /// work is boxed and not a part of this future.
     pub(crate) async fn run(mut self: Box<Self>) -> Option<ObjectState> {
         loop {
             match self.context.enter(&self.identity) {
@@ -159,7 +159,7 @@ impl Driver {
         }
     }
 
-    /// Handles the object while this replica may.
+    /// Handles the object while this replica is responsible for it.
     async fn serve(&mut self) -> Served {
         let context = Arc::clone(&self.context);
         if *self.machine.state() == State::AwaitingIndices
@@ -222,16 +222,17 @@ impl Driver {
         self.state.at_rest()
     }
 
-    /// Returns `false` while the patch of event handlers must not grow any further.
+    /// Returns `true` if there are events and the patch of event handlers is below its limit.
     fn takes_events(&self) -> bool {
         let is_full =
-            self.patch.fns.len() >= BACKLOG && self.machine.is_held_back(self.context.now());
+            self.patch.fns.len() >= MAX_BACKLOG && self.machine.is_held_back(self.context.now());
         let has_any =
             !self.mailbox.is_empty() || self.mailbox.is_nudged() || !self.ahead.is_empty();
         has_any && !is_full
     }
 
-    /// Waiting for an event that is on its way is work; waiting for a time is not.
+    /// Returns the state to count. Waiting for an expected event counts as work; waiting for a time
+    /// does not.
     fn counted(&self) -> Counted {
         match self.machine.state() {
             State::Sleeping { .. } => Counted::Sleeping,
@@ -240,7 +241,7 @@ impl Driver {
         }
     }
 
-    /// Waits for the permit of an object that has events or a deadline.
+    /// Acquires the permit of an object with events or a deadline.
     pub(super) async fn acquire_permit(&self) -> ObjectPermit {
         let listed = !self.ahead.is_empty() && self.ahead.iter().all(Queued::is_listed);
         ObjectPermit::acquire(&self.context.shared.permits, &self.mailbox, listed).await
@@ -248,7 +249,7 @@ impl Driver {
 
     async fn on_deadline(&mut self) {
         let mut permit = self.acquire_permit().await;
-        // Events that arrived while waiting for the permit go first.
+        // Events that arrived while waiting for the permit take precedence.
         let is_ending = !self.pass.as_ref().is_some_and(Pass::may_begin);
         if self.mailbox.is_empty() || is_ending {
             self.feed(Input::Deadline, &mut permit).await;
@@ -281,27 +282,27 @@ impl Driver {
 
     pub(super) fn logger(&mut self, body: &Body) -> &ObjectLogger {
         let poster = &self.context.shared.poster;
-        // Only the replica that handles an object posts events about it.
+        // Only the replica that handles an object posts events for it.
         let poster = self.pass.as_ref().map(|_| poster.clone());
         self.logger
             .get_or_insert_with(|| ObjectLogger::new(Arc::new(body.reference()), poster))
     }
 }
 
-/// The end of the handling of an object.
+/// The result of handling an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// Nothing is left to do.
+    /// There is no pending work.
     Quiet,
-    /// The object does not exist any longer.
+    /// The object is deleted.
     Gone,
     /// The stream is stopped.
     Stopped,
-    /// Another replica handles the object from now on.
+    /// Another replica handles the object.
     Left,
 }
 
-/// Waits until nothing new may begin.
+/// Waits until no more handlers may start.
 async fn ended(pass: Option<&Pass>) {
     if let Some(pass) = pass {
         pass.ended().await;

@@ -1,4 +1,4 @@
-//! Taking events out of the mailbox.
+//! Processing of the events in the mailbox.
 
 use bytes::Bytes;
 use kopf_core::body::Body;
@@ -13,12 +13,12 @@ use super::{ObjectPermit, ObjectState};
 use crate::error::Error;
 use crate::queueing::{Processing as _, Queued};
 
-/// How many times in a row a cycle gives way to newer events.
-const POSTPONED: usize = 16;
+/// Maximum number of consecutive postponements of a cycle because of newer events.
+const MAX_POSTPONED: usize = 16;
 
 impl Driver {
-    /// Takes all queued versions, shows them to indices and event handlers, and runs a cycle on the
-    /// newest one.
+    /// Takes all queued versions, passes them to indices and event handlers, and runs a cycle for
+    /// the newest one.
     pub(super) async fn on_events(&mut self) {
         let mut permit = self.acquire_permit().await;
         let mut drained = self.mailbox.drain();
@@ -64,7 +64,7 @@ impl Driver {
             return;
         };
         if !taken.is_newest && !self.context.keeps_every_version() {
-            // Superseded versions matter to event handlers and indices only.
+            // Superseded versions are only processed by event handlers and indices.
             if let Some(version) = version {
                 self.feed(Input::Superseded { version }, permit).await;
             }
@@ -91,7 +91,7 @@ impl Driver {
         }
     }
 
-    /// Parses a version. An unreadable one is kept as a failure.
+    /// Parses a version. A parse error is stored as a failure.
     fn parse(&mut self, raw: &Bytes) -> Option<Body> {
         let managed = self.context.shared.context.managed_fields;
         match Body::parse_with(raw, managed) {
@@ -111,8 +111,8 @@ impl Driver {
         }
     }
 
-    /// Handles a version that cannot be parsed: the object is gone if it is the last one, and is
-    /// waited for otherwise.
+    /// Handles a version that cannot be parsed. A deleted object is dropped; otherwise the next
+    /// version is awaited.
     async fn unreadable(&mut self, event: EventType, taken: Taken, permit: &mut ObjectPermit) {
         if event == EventType::Deleted {
             self.report(None);
@@ -129,10 +129,10 @@ impl Driver {
         if self.context.only_notifies_owners() && newest.event != EventType::Deleted {
             return;
         }
-        // Event handlers may have taken long, and change handlers want the newest version only.
+        // Event handlers may have been slow, and change handlers need only the newest version.
         let event = newest.event;
         let gives_way = self.context.keeps_every_version() && !self.mailbox.is_empty();
-        if event != EventType::Deleted && gives_way && self.postponed < POSTPONED {
+        if event != EventType::Deleted && gives_way && self.postponed < MAX_POSTPONED {
             self.postponed += 1;
             return;
         }
@@ -141,7 +141,7 @@ impl Driver {
         self.feed(Input::Newest { event, snapshot }, permit).await;
     }
 
-    /// Forgets everything about the object.
+    /// Drops the state of the object.
     pub(super) fn forget(&mut self) {
         let mut state = ObjectState::default();
         if self.is_indexed {
@@ -180,21 +180,21 @@ impl Driver {
         }
     }
 
-    /// Logs a failure that ends nothing.
+    /// Logs a failure without effects on the cycle.
     pub(super) fn report_only(&mut self, error: Error) {
         self.failure = Some(error);
         self.report(None);
     }
 }
 
-/// The place of an entry among those that are taken at once.
+/// The position of an entry among those that are taken together.
 #[derive(Clone, Copy)]
 struct Taken {
     is_newest: bool,
     is_indexed: bool,
 }
 
-/// Returns the parts of an object that show what its users want it to be.
+/// Returns the parts of an object that express the intentions of its users.
 pub(super) fn snapshot(body: &Body) -> Snapshot {
     let generation = body.metadata().get("generation");
     Snapshot {

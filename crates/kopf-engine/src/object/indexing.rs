@@ -1,4 +1,4 @@
-//! Index handlers: all of them, for every version, before anything else.
+//! Calls of index handlers: all of them, for every version, before other handlers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +16,12 @@ use crate::indexing::{Entries, ObjectKey};
 use crate::invocation::{FilterContext, Handler};
 use crate::logger::ObjectLogger;
 
-/// A version of an object that is to be indexed.
+/// A version of an object to index.
 pub(super) struct Indexed<'a> {
     pub(super) key: &'a ObjectKey,
     pub(super) event: EventType,
     pub(super) body: &'a Body,
     pub(super) logger: &'a ObjectLogger,
-    /// Which replica handles the object.
     pub(super) handled: Handled,
 }
 
@@ -57,7 +56,7 @@ pub(super) async fn index(
     let filtering = FilterContext::new(Arc::clone(operator), memo.clone(), version.logger);
     let mut effects = Effects::new();
     let mut handlers = context.handlers.indexing_for(&cause, &filtering, |error| {
-        // It is unknown whether the object matches, so its entries stay as they are.
+        // It is unknown whether the object matches, so its entries are kept.
         effects.insert(Arc::clone(&error.handler), (Effect::Keep, None));
         let error = Error::from(error).chain();
         let logger = version.logger.local();
@@ -84,7 +83,7 @@ pub(super) async fn index(
     apply(context, &version, effects);
 }
 
-/// Calls the index handlers that are due. Of several handlers of one index, the last one decides.
+/// Calls the due index handlers. Of several handlers of one index, the last one takes effect.
 async fn call(
     execution: &Execution,
     handlers: &[Arc<Handler>],
@@ -106,7 +105,7 @@ async fn call(
     effects
 }
 
-/// Updates all indices. An object whose handler was not called has no entries.
+/// Updates all indices. Removes the entries of objects whose handler was not called.
 fn apply(context: &ResourceContext, version: &Indexed<'_>, mut effects: Effects) {
     for (id, index) in context.indices.iter() {
         match effects.remove(id) {

@@ -1,7 +1,7 @@
-//! The driver of one object: performs the actions of its machine and feeds the results back.
+//! The driver of one object: performs the actions of its state machine and feeds the results back.
 //!
-//! The rules are in `kopf_core::object`; here are the effects. An object has one driver while there
-//! is something to do or to wait for, and none otherwise, so nothing is done to it twice at once.
+//! The rules are in `kopf_core::object`, the effects are here. An object has one driver while it
+//! has pending work, so nothing is done to it concurrently.
 
 mod ahead;
 mod changing;

@@ -1,5 +1,5 @@
-//! Changed children of the object: they wake its waiting handlers, and its handlers of children are
-//! called with them.
+//! Changed children of an object: they wake up its waiting handlers and are passed to its child
+//! handlers.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ impl Driver {
         inbox.map_or_else(Vec::new, |inbox| inbox.take(&self.identity))
     }
 
-    /// Notes the handlers that are woken by these children, and calls the handlers of children. The
-    /// cycle that follows writes their patch.
+    /// Records the handlers that these children wake up, and calls the child handlers. The next
+    /// cycle writes their patch.
     pub(super) async fn on_children(
         &mut self,
         children: Vec<Arc<OwnedObject>>,
@@ -44,7 +44,7 @@ impl Driver {
             }
             let calling = self.call_child_handlers(&body, &child, permit);
             if let Err(panic) = AssertUnwindSafe(calling).catch_unwind().await {
-                // The rest of the cycle may still work.
+                // The rest of the cycle may still succeed.
                 self.report_only(Error::Panic(describe_panic(&*panic)));
             }
             permit.reacquire().await;

@@ -1,4 +1,4 @@
-//! The actions of the machine, performed.
+//! Actions of the state machine.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::execution::describe_panic;
 use crate::spans;
 
 impl Driver {
-    /// Performs one action. Returns its result if the machine waits for it.
+    /// Performs one action. Returns its result if the state machine waits for it.
     pub(super) async fn perform(
         &mut self,
         action: Action,
@@ -48,7 +48,7 @@ impl Driver {
         None
     }
 
-    /// Counts the cycle whose facts are gathered, and adds them to its span.
+    /// Counts the cycle and adds its facts to its span.
     fn count_cycle(&self, input: &Input) {
         let Input::Planned(facts) = input else { return };
         if let Some(metrics) = &self.context.metrics {
@@ -80,7 +80,7 @@ impl Driver {
         };
         let indexing = indexing::index(&context, &mut self.state, version, permit);
         if let Err(panic) = AssertUnwindSafe(indexing).catch_unwind().await {
-            // The rest of the cycle may still work, and so may the next version.
+            // The rest of the cycle and the next version may still succeed.
             self.report_only(Error::Panic(describe_panic(&*panic)));
         }
         permit.reacquire().await;
@@ -102,7 +102,7 @@ impl Driver {
         let watching = watching::watch(&context, event, &body, memo, pass, &logger, permit);
         match AssertUnwindSafe(watching).catch_unwind().await {
             Ok(patch) => self.patch.merge_from(patch),
-            // The rest of the cycle may still work.
+            // The rest of the cycle may still succeed.
             Err(panic) => self.report_only(Error::Panic(describe_panic(&*panic))),
         }
         permit.reacquire().await;
@@ -134,7 +134,7 @@ impl Driver {
         Some(Input::Failed)
     }
 
-    /// Continues from the response to the last write, if it is newer than the newest version.
+    /// Continues with the response to the last write if it is newer than the newest version.
     fn adopt_response(&mut self) {
         let Some(response) = self.response.take() else {
             return;
@@ -154,7 +154,7 @@ impl Driver {
         }
     }
 
-    /// Ignores the events up to the version of the last write.
+    /// Ignores events up to the version of the last write.
     fn cover(&mut self) {
         let now = self.context.now();
         let until = now.after(self.context.rules.echo_timeout);

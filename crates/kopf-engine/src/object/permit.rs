@@ -8,8 +8,7 @@ use tokio::time::sleep;
 use crate::permits::{Permit, Permits, Priority};
 use crate::queueing::Mailbox;
 
-/// Time after which a request or a storage does not hold a permit any longer: it must not hold up
-/// other objects.
+/// Time after which a slow request or storage releases the permit for other objects.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// A permit for planning and writing, which can be released and acquired again.
@@ -20,9 +19,9 @@ pub(crate) struct ObjectPermit {
 }
 
 impl ObjectPermit {
-    /// Acquires a permit for an object with events. If the object changes while it waits, it goes
-    /// ahead of the objects that are merely listed. `listed`: some listed entries are already taken
-    /// from the mailbox.
+    /// Acquires a permit for an object with events. An object that changes while waiting precedes
+    /// objects that are only listed. `listed`: some listed entries are already taken from the
+    /// mailbox.
     pub(super) async fn acquire(permits: &Permits, mailbox: &Mailbox, listed: bool) -> Self {
         loop {
             let priority = mailbox.priority(listed);
@@ -37,7 +36,7 @@ impl ObjectPermit {
         }
     }
 
-    /// Waits for the work, and releases the permit if it is slow.
+    /// Awaits the future, and releases the permit if it is slow.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         tokio::select! {
@@ -55,8 +54,8 @@ impl ObjectPermit {
         self.permit = None;
     }
 
-    /// Acquires a permit again, unless it is held. Results of handlers are safe only when they are
-    /// written, so this goes ahead of other objects.
+    /// Acquires the permit again, unless it is held. Takes precedence over other objects, because
+    /// results of handlers are lost until they are written.
     pub(crate) async fn reacquire(&mut self) {
         if self.permit.is_none() {
             self.permit = Some(self.permits.acquire(Priority::Begun).await);

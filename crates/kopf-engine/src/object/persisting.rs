@@ -1,4 +1,4 @@
-//! The storages of one cycle, and changes that asynchronous ones have not saved yet.
+//! The storages of one cycle, and unsaved changes of asynchronous storages.
 
 use std::panic::AssertUnwindSafe;
 
@@ -20,7 +20,7 @@ use crate::error::{Error, Stored};
 use crate::execution::{describe_panic, warn_unreadable};
 use crate::logger::ObjectLogger;
 
-/// The storages of one cycle. Asynchronous ones are loaded into memory.
+/// The storages of one cycle. The content of asynchronous storages is loaded into memory.
 #[derive(Debug)]
 pub(super) struct Sessions {
     diffbase: DiffBaseSession,
@@ -29,8 +29,9 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// Opens the storage of the diff-base. An unreadable essence counts as absent on an object that is
-    /// being deleted, which could not be deleted otherwise. For a deleted object, nothing is fetched.
+    /// Opens the storage of the diff-base. An unreadable essence counts as absent if the object is
+    /// being deleted, because it would block the deletion. For a deleted object, nothing is
+    /// fetched.
     pub(super) async fn open(
         context: &ResourceContext,
         version: &Version,
@@ -98,7 +99,7 @@ impl Sessions {
     }
 }
 
-/// Changes that asynchronous storages have not saved yet.
+/// Unsaved changes of asynchronous storages.
 #[derive(Debug, Default)]
 pub(super) struct Unsaved {
     pub(super) records: ProgressChanges,
@@ -119,10 +120,10 @@ impl Unsaved {
         }
     }
 
-    /// Saves the changes. What is saved is removed; after an error, the rest can be saved again.
+    /// Saves the changes and removes the saved ones; after an error, the rest can be saved again.
     ///
-    /// The records go first: if the process dies in between, handlers are called again for the same
-    /// change. In the other order, records of the old change would count for the next one.
+    /// The records are saved first: if the process dies in between, handlers are called again for
+    /// the same change. In the other order, records of the old change would apply to the next one.
     pub(super) async fn save(
         &mut self,
         persistence: &Persistence,

@@ -1,4 +1,4 @@
-//! Gathering of the facts for one cycle: cause, progress, finalizer, runners.
+//! Collection of the facts for one cycle: cause, progress, finalizer and runners.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ pub(super) struct Cycle {
     pub(super) progress: State,
     pub(super) attempted: AttemptedEssences,
     pub(super) sessions: Sessions,
-    /// The request to call handlers once more.
+    /// The request to call handlers again.
     pub(super) requested: Option<Requested>,
 }
 
 impl Driver {
-    /// Gathers the facts about the newest version. They are kept for the rest of the cycle.
+    /// Collects the facts about the newest version and stores them for the rest of the cycle.
     pub(super) async fn plan(&mut self, permit: &mut ObjectPermit) -> Input {
         let Some(version) = self.newest.clone() else {
             return Input::NoVersion;
@@ -64,8 +64,8 @@ impl Driver {
         self.cycle = match cycle {
             Some(mut cycle) => {
                 self.refuse_request(&context, &cycle, logger);
-                // The finalizer does not depend on progress records, and nothing is handled after the
-                // end of the object.
+                // The finalizer does not depend on progress records, and deleted objects are not
+                // handled.
                 let is_optional = finalizer.change(version.body.is_deleting()).is_some()
                     || version.event == EventType::Deleted;
                 match cycle.load(&context, &self.state, logger).await {
@@ -78,8 +78,8 @@ impl Driver {
         Ok(self.facts(version, finalizer, tended))
     }
 
-    /// Returns the cycle if any handlers may match the object; otherwise it is left alone, in stealth
-    /// mode.
+    /// Returns the cycle if any handlers may match the object. Otherwise the object is not changed
+    /// (stealth mode).
     fn visible(
         &mut self,
         detected: Option<Cycle>,
@@ -161,7 +161,7 @@ impl Driver {
 }
 
 impl Cycle {
-    /// Detects what has changed; `None` if there are no change handlers. The progress is not loaded.
+    /// Detects the cause; `None` without change handlers. The progress is not loaded.
     async fn detect(
         context: &ResourceContext,
         state: &ObjectState,
@@ -186,7 +186,7 @@ impl Cycle {
         }))
     }
 
-    /// Loads the progress of the handlers of the cause, if it is needed.
+    /// Loads the progress of the handlers of the cause, if needed.
     async fn load(
         &mut self,
         context: &ResourceContext,
@@ -255,7 +255,7 @@ fn tracks_attempts(context: &ResourceContext, state: &ObjectState, body: &Body) 
         || naming.is_some_and(|naming| AttemptedEssences::is_stored(naming, body))
 }
 
-/// Detects what has changed since the diff-base was stored.
+/// Detects the changes since the diff-base was stored.
 fn changing_cause(
     context: &ResourceContext,
     sessions: &Sessions,
@@ -266,7 +266,7 @@ fn changing_cause(
     let body = &version.body;
     let storages = sessions.storages(context);
     let new = Arc::new(context.essence(body)?);
-    // Most objects are as they were left: then there is nothing to parse and to compare.
+    // Most objects are unchanged and need neither parsing nor comparison.
     let old = if storages.diffbase.is_stored(body, &new) {
         Some(Arc::clone(&new))
     } else {
@@ -295,8 +295,8 @@ fn changing_cause(
     })
 }
 
-/// Fetches the diff-base. An unreadable one counts as absent on an object that is being deleted,
-/// which could not be deleted otherwise. On other objects it is an error: without it they would look
+/// Fetches the diff-base. An unreadable diff-base counts as absent if the object is being deleted,
+/// because it would block the deletion. Otherwise it is an error, because the object would look
 /// new.
 fn fetch_base(
     storages: Storages<'_>,

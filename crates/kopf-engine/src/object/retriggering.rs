@@ -1,4 +1,4 @@
-//! Requests to call a handler once more: see `kopf_core::object::retriggering`.
+//! Requests to call a handler again: see `kopf_core::object::retriggering`.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -27,15 +27,15 @@ pub(super) struct Requested {
 /// The origin of the cause with which requested handlers are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// Nothing has changed: only the requested handlers are called.
+    /// There are no changes: only the requested handlers are called.
     Request,
     /// A change, a creation or resuming: the requested handlers are called with those of the cause.
     Object,
 }
 
 impl Requested {
-    /// Reads the request of an object. Objects that are being deleted have none: their handlers are
-    /// called for the deletion only.
+    /// Reads the request of an object. Requests on objects in deletion are ignored: only deletion
+    /// handlers are called for them.
     pub(super) fn detect(context: &ResourceContext, body: &Body) -> Option<Self> {
         if body.is_deleting() {
             return None;
@@ -69,7 +69,7 @@ impl Requested {
         }
     }
 
-    /// Returns the handlers to be called, of those that the cause selects and of the requested ones.
+    /// Returns the handlers to call: those that the cause selects and the requested ones.
     pub(super) fn join(&self, mut selected: Vec<Arc<Handler>>) -> Vec<Arc<Handler>> {
         if self.cause == Origin::Request {
             return self.handlers.clone();
@@ -82,7 +82,8 @@ impl Requested {
         selected
     }
 
-    /// Returns a digest of the request, so that a repeated request is not a cycle without progress.
+    /// Returns a digest of the request, so that a repeated request does not count as a cycle
+    /// without progress.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.request.hash(&mut hasher);
@@ -111,8 +112,8 @@ impl Driver {
         }
     }
 
-    /// Purges the records of a new request. Returns the end of the cycle if there were any: the
-    /// handlers are called when the records are gone.
+    /// Purges the records of a new request. Returns the end of the cycle if there were any, because
+    /// the handlers are called only after the records are removed.
     pub(super) fn accept_request(
         &mut self,
         context: &ResourceContext,
@@ -155,9 +156,9 @@ impl Driver {
     }
 }
 
-/// Returns `true` if an object has a request after a write.
+/// Returns `true` if the object has a request after a write.
 pub(super) fn is_requested(context: &ResourceContext, before: &Body, after: &Body) -> bool {
-    // The response is only parsed in part, and the names depend on the kind.
+    // The response is parsed only in part, and the annotation names depend on the kind.
     let keys = context.naming().keys(KEY, before);
     keys.iter().any(|key| after.annotation(key).is_some())
 }

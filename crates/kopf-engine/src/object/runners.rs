@@ -1,5 +1,4 @@
-//! The runners of an object: daemons and timers, started while they match and stopped when they do
-//! not.
+//! The runners of an object (daemons and timers), which run while they match.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +15,14 @@ use crate::invocation::{FilterContext, Handler};
 use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 
-/// The runners of an object after a cycle has tended them.
+/// The result of tending the runners of an object in a cycle.
 #[derive(Debug, Default)]
 pub(super) struct Tended {
-    /// Some of them must run, so that the object needs the finalizer.
+    /// Some runners are required, so the object needs the finalizer.
     pub(super) required: bool,
-    /// When to check those that are being stopped.
+    /// Delays until the next checks of stopping runners.
     pub(super) delays: Vec<Duration>,
-    /// Why it is unknown whether some of them must run. These are left as they are.
+    /// The failure of a filter. The affected runners are left unchanged.
     pub(super) failure: Option<Error>,
 }
 
@@ -35,25 +34,25 @@ pub(super) struct Tending<'a> {
     pub(super) pass: &'a Pass,
 }
 
-/// The runners of an object by their filters.
+/// The runners of an object, grouped by the results of their filters.
 #[derive(Default)]
 struct Matching {
-    /// Those that match and are not finished.
+    /// Runners that match and have not finished.
     wanted: Vec<Arc<Handler>>,
-    /// Those whose filters failed. They are left as they are.
+    /// Runners whose filters failed, which are left unchanged.
     unknown: Vec<HandlerId>,
     /// The first of these failures.
     failure: Option<Error>,
 }
 
-/// Starts the runners that match, and stops the others stage by stage.
+/// Starts the matching runners and stops the others in stages.
 pub(super) async fn tend(
     context: &ResourceContext,
     state: &mut ObjectState,
     version: Tending<'_>,
     permit: &mut ObjectPermit,
 ) -> Result<Tended, Error> {
-    // The runners of an object that is gone are stopped with its state.
+    // The runners of a deleted object are stopped with its state.
     if context.handlers.spawning.is_empty() || version.event == EventType::Deleted {
         return Ok(Tended::default());
     }
@@ -101,7 +100,7 @@ fn matching(context: &ResourceContext, state: &mut ObjectState, version: &Tendin
     matching
 }
 
-/// Starts the runners that do not run yet. Returns when to check those that cannot start now.
+/// Starts the missing runners. Returns the delays until those that cannot start now are checked.
 fn start(
     context: &ResourceContext,
     state: &mut ObjectState,
@@ -120,8 +119,8 @@ fn start(
     if spawning.any(|handler| idles(handler)) {
         background.compare(&context.essence(version.body)?);
     }
-    // While the operator is paused, those that run are stopped on all objects. When another replica
-    // gets the object, they are stopped with its state.
+    // A pause stops the runners of all objects. When another replica takes over the object, its
+    // runners are stopped with its state.
     if shared.pause.is_paused() || !version.pass.may_begin() {
         return Ok(Vec::new());
     }
@@ -129,7 +128,7 @@ fn start(
     Ok(wanted.iter().filter_map(start).collect())
 }
 
-/// Stops the runners that do not match any longer. Returns when to check them.
+/// Stops the runners that no longer match. Returns the delays until they are checked.
 async fn stop(
     background: &ObjectDaemons,
     body: &Body,
@@ -150,14 +149,14 @@ async fn stop(
     if !background.runs(is_unwanted) {
         return Vec::new();
     }
-    // They may be given some time.
+    // Stopping may take time.
     permit.release();
     let delays = background.stop(reason, is_unwanted).await;
     permit.reacquire().await;
     delays.into_iter().collect()
 }
 
-/// Returns `true` for a timer that waits until the object is unchanged for some time.
+/// Returns `true` for a timer that waits until the object has been unchanged for some time.
 fn idles(handler: &Handler) -> bool {
     matches!(
         handler.kind,

@@ -1,4 +1,4 @@
-//! Objects that another replica handles: they are indexed here, and nothing else is done to them.
+//! Objects that another replica handles, which are only indexed here.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use super::persisting::Unsaved;
 use crate::leading::Pass;
 use crate::queueing::{Processing as _, Queued};
 
-/// The end of standing by.
+/// The result of standing by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoodBy {
-    /// This replica handles the object now.
+    /// This replica handles the object.
     Taken,
-    /// Nothing is left to index.
+    /// There are no entries to index.
     Quiet,
-    /// The object does not exist any longer.
+    /// The object is deleted.
     Gone,
 }
 
 impl Driver {
-    /// Indexes what has arrived, until nothing is left, or until this replica handles the object.
+    /// Indexes queued entries until there are none, or until this replica handles the object.
     pub(super) async fn stand_by(&mut self) -> StoodBy {
         let context = Arc::clone(&self.context);
         let mut is_gone = false;
@@ -56,7 +56,7 @@ impl Driver {
 
     async fn index_foreign(&mut self, entry: Queued, permit: &mut ObjectPermit) {
         let context = Arc::clone(&self.context);
-        // If this replica gets the object, it is resumed.
+        // If this replica takes over the object, resume handlers are called.
         self.state.noticed_by_listing = true;
         if !context.is_indexed_globally() {
             return;
@@ -100,7 +100,7 @@ impl Driver {
         self.pass = Some(pass);
     }
 
-    /// Returns `true` if the object is to be left to another replica now. Results are written first,
+    /// Returns `true` if the object must be left to another replica now. Results are written first,
     /// unless the Lease is lost.
     pub(super) async fn is_to_be_left(&mut self) -> bool {
         let Some(pass) = self.pass.clone() else {

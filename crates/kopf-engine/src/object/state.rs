@@ -1,4 +1,4 @@
-//! The state of an object that outlives its driver, in this process only.
+//! The in-memory state of an object that outlives its driver.
 
 use kopf_core::cause::Sighting;
 use kopf_core::indexing::Attempts;
@@ -16,24 +16,24 @@ use crate::queueing::Queued;
 /// The in-memory state of one object. See [`QuietState`](super::QuietState) for objects without a driver.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectState {
-    /// The first event of the object came from a listing. Never changed later.
+    /// The first event of the object was an item of a listing. Never changes.
     pub(crate) noticed_by_listing: bool,
-    /// The handling of the object was finished once in this process.
+    /// The object was completely handled once in this process.
     pub(crate) fully_handled_once: bool,
-    /// The number of the tenure in which this replica handles the object; zero if it does not.
+    /// The number of the tenure under which this replica handles the object; zero if it does not.
     pub(crate) tenure: u32,
-    /// Transformations that were in conflict with a newer version of the object.
+    /// Transformations that conflicted with a newer version of the object.
     pub(crate) carried: Vec<PatchFn>,
-    /// The versions up to the last own write, if nothing was left to do after it.
+    /// The versions up to the last own write, if there was no pending work after it.
     pub(crate) covered: Option<Covered>,
     /// The last own write, if its event is late.
     pub(crate) overdue: Option<Box<Overdue>>,
     /// Attempted essences that are too large for an annotation.
     pub(crate) attempted: Option<Box<AttemptedEssences>>,
-    /// Attempts of index handlers that have failed or are to be retried.
+    /// Attempts of index handlers that have failed or will be retried.
     pub(crate) indexing: Option<Box<Attempts>>,
     pub(super) memo: Option<MemoCell>,
-    /// The newest version, if children or owners need it while nothing else happens to the object.
+    /// The newest version, if handlers of children or owners need it while the object is idle.
     pub(crate) last: Option<Box<Version>>,
     /// The handlers whose last attempt has failed.
     pub(super) errors: Option<Box<ErrorMarks>>,
@@ -49,7 +49,7 @@ impl ObjectState {
         }
     }
 
-    /// Returns `true` if an entry brings nothing new.
+    /// Returns `true` if an entry contains no change.
     pub(crate) fn covers(&self, entry: &Queued, now: Moment) -> bool {
         entry.is_covered(self.covered, now)
     }
@@ -80,20 +80,20 @@ impl ObjectState {
             && background.is_none()
     }
 
-    /// Returns the memo of the object; it is made now if there is none.
+    /// Returns the memo of the object; creates it if needed.
     pub(crate) fn memo(&mut self, operator: &MemoCell) -> MemoCell {
         self.memo
             .get_or_insert_with(|| operator.of_object())
             .clone()
     }
 
-    /// Adopts a memo made elsewhere, unless there is one.
+    /// Adopts a memo created elsewhere, unless there is one.
     pub(crate) fn adopt_memo(&mut self, made: impl FnOnce() -> MemoCell) {
         self.memo.get_or_insert_with(made);
     }
 
-    /// Forgets the handling: another replica continues it. Entries in indices stay up to date. If the object
-    /// comes back, it is resumed as after a restart.
+    /// Resets the state because another replica takes over. Entries in indices are kept up to date.
+    /// If the object returns, it is resumed as after a restart.
     pub(crate) fn hand_over(&mut self) {
         let (indexing, memo) = (self.indexing.take(), self.memo.take());
         if let Some(background) = self.background.take() {
@@ -106,13 +106,13 @@ impl ObjectState {
         };
     }
 
-    /// Drops what is not needed while nothing happens to the object.
+    /// Drops the state that an idle object does not need.
     pub(crate) fn at_rest(mut self) -> Self {
-        self.memo.take_if(|memo| memo.is_needless());
+        self.memo.take_if(|memo| memo.is_unused());
         self
     }
 
-    /// Notes which handlers have failed in a cycle.
+    /// Records the handlers that have failed in a cycle.
     pub(crate) fn note_errors(
         &mut self,
         metrics: &Metrics,
@@ -127,8 +127,8 @@ impl ObjectState {
         self.errors = (!errors.is_empty()).then_some(errors);
     }
 
-    /// Waits until a daemon or a timer exits that was told to, including exits since the last
-    /// call; forever if there are none. Cancel-safe.
+    /// Waits until a stopping daemon or timer exits, including exits since the last call; forever
+    /// if there are none. Cancel-safe.
     pub(crate) async fn exit(&self) {
         match &self.background {
             Some(background) => background.exit().await,
@@ -136,7 +136,7 @@ impl ObjectState {
         }
     }
 
-    /// Returns how well this process knows the object.
+    /// Returns the familiarity of this process with the object.
     pub(crate) fn sighting(&self) -> Sighting {
         if self.noticed_by_listing && !self.fully_handled_once {
             Sighting::Initial

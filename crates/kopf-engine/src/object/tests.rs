@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Operator;
 use crate::fake_api::{Answer, discover, kind, serve};
 use crate::indexing::{AnyIndex, Entries, Index, Indices};
-use crate::invocation::{Call, Function, Handler, Invoke, Nothing, Registry, Work};
+use crate::invocation::{Call, Function, Handler, Invoke, Noop, Registry, Work};
 
 type Names = Index<String, i64>;
 
@@ -40,7 +40,7 @@ fn handler(id: &str, kind: HandlerKind, plural: &str, function: Function) -> Han
     spec.build(function).unwrap()
 }
 
-/// An object without a uid, so that a new one has the same identity.
+/// An object without a uid, so that a recreated object has the same identity.
 fn thing(generation: i64) -> Value {
     let version = (100 + generation).to_string();
     json!({
@@ -100,7 +100,7 @@ async fn recreated_object_stays_indexed() {
             "gates.one",
             Arc::new(Generations),
         ),
-        handler("made", HandlerKind::Create, "things.one", Arc::new(Nothing)),
+        handler("made", HandlerKind::Create, "things.one", Arc::new(Noop)),
     ]
     .into_iter()
     .collect();
@@ -114,7 +114,7 @@ async fn recreated_object_stays_indexed() {
         }
         sleep(Duration::from_secs(5)).await;
         let indexed = [("obj".to_owned(), vec![2])];
-        assert_eq!(entries(&indices), indexed, "indexed ahead of the handling");
+        assert_eq!(entries(&indices), indexed, "indexed before the handling");
         is_held_up.store(false, Ordering::Relaxed);
         sleep(Duration::from_secs(120)).await;
         assert_eq!(entries(&indices), indexed);

@@ -1,4 +1,4 @@
-//! Event handlers: all of them, for every event, one attempt, errors are only logged.
+//! Calls of event handlers: all of them, for every event, with one attempt; errors are only logged.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
-/// Calls all matching handlers in order. Returns their patch.
+/// Calls all matching handlers in order and returns their patch.
 pub(super) async fn watch(
     context: &ResourceContext,
     event: EventType,

@@ -18,21 +18,21 @@ use crate::error::Error;
 use crate::leading::Pass;
 use crate::patching::{Applied, Pending};
 
-/// A patch that is being sent, or could not be sent.
+/// A patch that is being sent or failed to be sent.
 #[derive(Debug)]
 pub(super) struct Sending {
     /// The changes that asynchronous storages save before the patch is sent.
     unsaved: Unsaved,
-    /// The patch, until these changes are saved: the storages may add to it.
+    /// The patch before these changes are saved. Saving may add to it.
     patch: Patch,
-    /// The patch as requests.
+    /// The requests of the patch.
     pending: Option<Pending>,
-    /// The essence that is stored as handled, if nothing is left to do after the write.
+    /// The essence that is stored as handled, if there is no pending work after the write.
     settled: Option<Arc<Value>>,
 }
 
 impl Driver {
-    /// Sends the patch of the current cycle, with the carried transformations first.
+    /// Sends the patch of the current cycle, after the carried transformations.
     pub(super) async fn write(
         &mut self,
         change: Option<FinalizerChange>,
@@ -64,7 +64,7 @@ impl Driver {
         self.send(permit).await
     }
 
-    /// Saves what asynchronous storages have not saved yet, and sends what is left of the patch.
+    /// Saves the unsaved changes of asynchronous storages, and sends the remaining patch.
     pub(super) async fn send(&mut self, permit: &mut ObjectPermit) -> Input {
         let (Some(Version { body, .. }), Some(mut sending), Some(pass)) =
             (self.newest.clone(), self.sending.take(), self.pass.clone())
@@ -106,7 +106,7 @@ impl Driver {
                 functions,
             }) => {
                 self.state.carried = functions;
-                // The finalizer is decided again in the next cycle.
+                // The next cycle decides about the finalizer again.
                 self.state
                     .carried
                     .retain(|function| !finalizer::is_own(function));
@@ -116,7 +116,7 @@ impl Driver {
         }
     }
 
-    /// Judges the response to a write, and keeps it until the write has arrived.
+    /// Evaluates the response to a write, and stores it until the echo arrives.
     fn respond(
         &mut self,
         response: Option<PatchResponse>,
@@ -146,7 +146,8 @@ impl Driver {
         Response { awaited, effect }
     }
 
-    /// Returns `true` if the write has left nothing to do, so that its event need not be processed.
+    /// Returns `true` if there is no pending work after the write, so that its event can be
+    /// skipped.
     fn is_settled(&self, handled: &Value, before: &Body, after: &Body) -> bool {
         let storages = self.context.storages();
         let version = after.resource_version().unwrap_or_default();
@@ -157,7 +158,7 @@ impl Driver {
             && settled::is_settled(handled, before, after, storages.diffbase, storages.progress)
     }
 
-    /// Wakes the object up by a change of its own, as the original does.
+    /// Triggers a watch event by a dummy patch, as the original does.
     pub(super) async fn touch(&mut self, permit: &mut ObjectPermit) -> Input {
         let Some(Version { body, .. }) = self.newest.clone() else {
             return Input::NoVersion;
@@ -206,7 +207,7 @@ impl Sending {
     }
 }
 
-/// Returns the event that proves that a write has arrived.
+/// Returns the event that confirms a write.
 fn awaited(after: &Body) -> Awaited {
     let ends = after.is_deleting() && after.finalizers().next().is_none();
     match after.resource_version().map(Into::into) {

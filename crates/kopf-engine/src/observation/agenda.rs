@@ -1,7 +1,7 @@
 //! The schedule for scanning API groups again.
 //!
-//! A group is scanned when one of its CRDs has changed, and a few times after that, because discovery
-//! lags behind the CRDs. A group whose scan has failed is retried with growing delays.
+//! A group is scanned when one of its CRDs has changed, and a few times after that, because
+//! discovery lags behind the CRDs. A group whose scan has failed is retried with growing delays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const CONFIRMATIONS: [Duration; 3] = [
     Duration::from_secs(30),
 ];
 
-/// Delay after the first failure; doubled with every other one.
+/// Delay after the first failure; doubled with every further one.
 const RETRY: Duration = Duration::from_secs(5);
 const RETRY_LIMIT: Duration = Duration::from_secs(300);
 
@@ -67,7 +67,7 @@ impl Agenda {
         let visit = Visit {
             at: now + delay.min(RETRY_LIMIT),
             failures: failures.saturating_add(1),
-            // The scans after a change are not needed: a retry follows.
+            // Confirmations are not needed because a retry follows.
             confirmed: CONFIRMATIONS.len(),
         };
         self.0.insert(group.to_owned(), visit);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_changed_group_is_looked_at_at_once_and_confirmed_later() {
+    async fn a_changed_group_is_scanned_at_once_and_confirmed_later() {
         let mut agenda = Agenda::default();
         let start = Instant::now();
         agenda.changed("a", start);
@@ -118,23 +118,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_are_retried_ever_more_slowly() {
+    async fn failures_are_retried_with_growing_delays() {
         let mut agenda = Agenda::default();
         let start = Instant::now();
-        assert!(agenda.failed("a", start), "the first failure is news");
+        assert!(agenda.failed("a", start), "the first failure is reported");
         let mut looks = Vec::new();
         for _ in 0..8 {
             agenda.wait().await;
             looks.push(start.elapsed().as_secs());
-            assert!(!agenda.failed("a", Instant::now()), "the next one is not");
+            assert!(
+                !agenda.failed("a", Instant::now()),
+                "later failures are not reported"
+            );
         }
         assert_eq!(looks, [5, 15, 35, 75, 155, 315, 615, 915]);
-        assert!(agenda.succeeded("a", Instant::now()), "recovery is news");
+        assert!(
+            agenda.succeeded("a", Instant::now()),
+            "the recovery is reported"
+        );
         assert!(agenda.due(start + RETRY_LIMIT * 100).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn groups_have_their_own_times() {
+    async fn groups_have_separate_schedules() {
         let mut agenda = Agenda::default();
         let start = Instant::now();
         agenda.failed("a", start);

@@ -16,7 +16,7 @@ use super::agenda::Agenda;
 /// The agenda's name for all groups at once; not a valid name of a group.
 const EVERYTHING: &str = "*";
 
-/// Compares resources with all details. `==` compares names only.
+/// Compares resources including all details. `==` compares names only.
 pub(super) fn is_identical(one: &BTreeSet<Arc<Resource>>, other: &BTreeSet<Arc<Resource>>) -> bool {
     let is_same = |(one, other): (&Arc<Resource>, &Arc<Resource>)| {
         one.kind == other.kind
@@ -132,9 +132,9 @@ impl Known {
         }
     }
 
-    /// Handles the end of a listing of CRDs.
+    /// Handles a complete listing of CRDs.
     pub(super) fn listed(&mut self) {
-        // Changes between the two listings are unknown.
+        // Changes between two listings are missed.
         if std::mem::replace(&mut self.is_stale, true) {
             self.agenda.changed(EVERYTHING, Instant::now());
         }
@@ -145,7 +145,7 @@ impl Known {
         self.is_stale = true;
     }
 
-    /// Handles an event of a CRD, or a listed one.
+    /// Handles a listed or changed CRD.
     pub(super) fn definition(&mut self, item: &Item) {
         // CRDs are always named `plural.group`.
         let name = item.key.name.as_deref().unwrap_or_default();
@@ -155,7 +155,7 @@ impl Known {
         if !self.wanted.contain(group) {
             return;
         }
-        // Listed CRDs are known already, unless they were created after the discovery.
+        // Listed CRDs are already discovered, unless they were created after the discovery.
         let is_news = item.event != EventType::Listed
             || !self
                 .groups
@@ -167,7 +167,8 @@ impl Known {
     }
 }
 
-/// Returns the group of a failed scan of a group or of a version. The name of the core group is empty.
+/// Returns the group of a failed scan of a group or of a version. The name of the core group is
+/// empty.
 fn group_and_version(part: &str) -> (&str, Option<&str>) {
     match part.split_once('/') {
         Some((group, version)) => (group, Some(version)),

@@ -1,8 +1,7 @@
-//! What there is in the cluster: kinds and namespaces, now and as they come and go.
+//! Observation of the resources and namespaces in the cluster.
 //!
-//! The observers publish what they find; `orchestration` makes streams of
-//! it. They decide neither what is served nor how. If it is not permitted to observe, they fall
-//! back to what is known without that, and keep on trying.
+//! The observers publish the discovered resources and namespaces; `orchestration` selects the
+//! streams. Without the permission to watch, they publish the initial state and keep retrying.
 
 mod agenda;
 mod known;
@@ -17,24 +16,24 @@ use kopf_client::Error;
 use kopf_core::resource::Resource;
 use tokio::sync::watch;
 
-use crate::health::{Sign, Vitals};
+use crate::health::{StreamHealth, Vitals};
 
 pub(crate) use self::namespaces::NamespaceObserver;
 pub(crate) use self::resources::{ResourceObserver, wanted_groups};
 
-/// All kinds of the groups that the operator looks into. Replaced as a whole when anything changes.
+/// All resources of the selected API groups. Replaced as a whole when anything changes.
 pub(crate) type Resources = Arc<BTreeSet<Arc<Resource>>>;
 
-/// The namespaces to be served.
+/// The namespaces to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Namespaces {
-    /// The whole cluster, without looking at what namespaces it has.
+    /// The whole cluster; namespaces are not observed.
     All,
-    /// Those that match the patterns of the operator.
+    /// Namespaces that match the patterns of the operator.
     Listed(BTreeSet<String>),
 }
 
-/// Makes the place where observers publish, and where the rest of the operator reads.
+/// Creates the channel from the observers to the rest of the operator.
 pub(crate) fn insights() -> (Findings, Insights) {
     let resources = watch::channel(None);
     let namespaces = watch::channel(None);
@@ -50,14 +49,14 @@ pub(crate) fn insights() -> (Findings, Insights) {
     )
 }
 
-/// The observers' side.
+/// The sender of the observers.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) resources: watch::Sender<Option<Resources>>,
     pub(crate) namespaces: watch::Sender<Option<Namespaces>>,
 }
 
-/// The readers' side. Each clone is told of all changes.
+/// The receiver. Every clone receives all changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Insights {
     resources: watch::Receiver<Option<Resources>>,
@@ -65,14 +64,15 @@ pub(crate) struct Insights {
 }
 
 impl Insights {
-    /// The kinds alone.
+    /// Returns a receiver of the resources alone.
     pub(crate) fn resources(&self) -> watch::Receiver<Option<Resources>> {
         self.resources.clone()
     }
 
-    /// Waits until anything has changed. The first time, until everything is known. Cancel-safe.
+    /// Waits until anything has changed. The first call waits until both the resources and the
+    /// namespaces are known. Cancel-safe.
     ///
-    /// `None` if nothing can change any more: the observers have ended.
+    /// Returns `None` if the observers have ended.
     pub(crate) async fn next(&mut self) -> Option<(Resources, Namespaces)> {
         loop {
             tokio::select! {
@@ -88,35 +88,33 @@ impl Insights {
     }
 }
 
-/// Logs what goes wrong with the stream of an observer: what is not permitted only once, until it
-/// is.
+/// Failure log of an observer's stream. A missing permission is logged once until it is granted.
 #[derive(Debug)]
-struct Complaints {
+struct FailureLog {
     what: String,
     forbidden: &'static str,
     is_forbidden: bool,
-    /// What it tells to those who ask how the operator is.
-    sign: Sign,
+    health: StreamHealth,
 }
 
-impl Complaints {
+impl FailureLog {
     fn new(resource: &Resource, forbidden: &'static str, vitals: &Vitals) -> Self {
         tracing::debug!("Starting the watch-stream for {resource} cluster-wide.");
         let what = format!("{resource} cluster-wide");
         Self {
-            sign: vitals.stream(what.clone()),
+            health: vitals.stream(what.clone()),
             what,
             forbidden,
             is_forbidden: false,
         }
     }
 
-    fn complain(&mut self, error: &Error, retry_in: Duration) {
+    fn failed(&mut self, error: &Error, retry_in: Duration) {
         let retry_in = retry_in.as_secs_f64();
         if error.is_forbidden() {
-            self.sign.refused(error.to_string());
+            self.health.refused(error.to_string());
         } else {
-            self.sign.troubled(error.to_string());
+            self.health.failing(error.to_string());
         }
         if !error.is_forbidden() {
             tracing::warn!(
@@ -128,19 +126,19 @@ impl Complaints {
         }
     }
 
-    fn forget(&mut self) {
-        self.sign.fine();
+    fn recovered(&mut self) {
+        self.health.healthy();
         self.is_forbidden = false;
     }
 }
 
-impl Drop for Complaints {
+impl Drop for FailureLog {
     fn drop(&mut self) {
         tracing::debug!("Stopping the watch-stream for {}.", self.what);
     }
 }
 
-/// A kind that the observers look at, as every cluster has it: it needs no discovery.
+/// Returns a resource that exists in every cluster and needs no discovery.
 pub(crate) fn builtin(group: &str, plural: &str, kind: &str) -> Arc<Resource> {
     Arc::new(Resource {
         group: group.to_owned(),

@@ -12,7 +12,7 @@ use kopf_core::settings::Settings;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{Complaints, Namespaces, builtin};
+use super::{FailureLog, Namespaces, builtin};
 use crate::health::Vitals;
 
 /// Lists and watches namespaces, and publishes the served ones.
@@ -47,7 +47,7 @@ impl NamespaceObserver {
             return std::future::pending().await;
         }
         let resource = builtin("", "namespaces", "Namespace");
-        let mut complaints = Complaints::new(
+        let mut failures = FailureLog::new(
             &resource,
             "Not enough permissions to watch for namespaces: \
              changes (deletion/creation) will not be noticed until it is permitted.",
@@ -55,23 +55,23 @@ impl NamespaceObserver {
         );
         let mut served = Served::new(patterns);
         let mut observer = observe(self.client, resource, None, &self.settings.watching);
-        complaints.sign.listening(observer.pulse());
+        failures.health.listening(observer.pulse());
         loop {
             match observer.next().await {
                 Signal::Listing => served.listing = Some(BTreeSet::new()),
                 Signal::Item(item) => served.take(&item),
                 Signal::Listed { .. } => {
                     served.listed();
-                    complaints.forget();
+                    failures.recovered();
                 }
                 Signal::Failure {
                     error, retry_in, ..
                 } => {
                     if served.names.is_none() && error.is_forbidden() {
                         served.assume();
-                        complaints.sign.refused(error.to_string());
+                        failures.health.refused(error.to_string());
                     } else {
-                        complaints.complain(&error, retry_in);
+                        failures.failed(&error, retry_in);
                     }
                 }
             }
@@ -135,12 +135,12 @@ impl Served {
         let fate = match item.event {
             EventType::Deleted => Fate::Gone,
             EventType::Listed | EventType::Added | EventType::Modified => {
-                // A malformed namespace exists nevertheless.
+                // A malformed namespace still exists.
                 Body::parse(&item.raw).map_or(Fate::Alive, |body| Fate::of(&body))
             }
         };
-        // Finalizers of its objects must be removed while it is terminating, even if the operator
-        // starts only then.
+        // A terminating namespace is served until its end, so that the finalizers of its objects
+        // are removed even if the operator starts only then.
         let is_served = fate != Fate::Gone;
         let (names, is_listing) = match (&mut self.listing, &mut self.names) {
             (Some(listing), _) => (listing, true),
@@ -155,30 +155,32 @@ impl Served {
         self.has_changed |= has_changed && !is_listing;
     }
 
-    /// Handles the end of a listing: namespaces that are missing in it are gone.
+    /// Handles the end of a listing: namespaces that it does not contain are deleted.
     fn listed(&mut self) {
         if let Some(listing) = self.listing.take() {
             if self.names.is_none() {
-                self.warn_of_nothing(&listing);
+                self.warn_of_unmatched(&listing);
             }
             self.names = Some(listing);
             self.has_changed = true;
         }
     }
 
-    /// Warns of patterns without namespaces at the start, which are usually mistakes.
-    fn warn_of_nothing(&self, there: &BTreeSet<String>) {
-        let is_vain = |pattern: &&NamespacePattern| !there.iter().any(|name| pattern.matches(name));
-        let vain: Vec<_> = self
+    /// Logs a warning about patterns that match no namespace at the start, which are usually
+    /// mistakes.
+    fn warn_of_unmatched(&self, there: &BTreeSet<String>) {
+        let is_unmatched =
+            |pattern: &&NamespacePattern| !there.iter().any(|name| pattern.matches(name));
+        let unmatched: Vec<_> = self
             .patterns
             .iter()
-            .filter(is_vain)
+            .filter(is_unmatched)
             .map(ToString::to_string)
             .collect();
-        if !vain.is_empty() {
+        if !unmatched.is_empty() {
             tracing::warn!(
-                "There are no namespaces like these at the moment; they are served as soon as they \
-                 are there: {vain:?}"
+                "Some patterns match no namespaces; matching namespaces are served once they \
+                 exist: {unmatched:?}"
             );
         }
     }
@@ -334,14 +336,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn in_cluster_wide_mode_nothing_is_asked() {
+    async fn cluster_wide_mode_sends_no_requests() {
         let play = Play::in_scope(Scope::Cluster, false, |_| Answer::status(500));
         assert_eq!(play.names().await, names(&["*"]));
         assert!(play.log.all().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_there_at_first_is_warned_of_once() {
+    async fn unmatched_patterns_are_warned_of_once() {
         let captured = capture(Level::WARN);
         let (lines, answer) = cluster(vec![namespace("a1"), namespace("b")]);
         let play = Play::new(&["a*", "b", "c", "d*"], false, answer);
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_scanning_plain_names_are_taken_for_granted() {
+    async fn without_scanning_plain_names_are_served() {
         let captured = capture(Level::WARN);
         let play = Play::new(&["a"], true, |_| Answer::status(500));
         assert_eq!(play.names().await, names(&["a"]));
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_namespace_that_is_terminating_already_is_served_to_its_end() {
+    async fn terminating_namespaces_are_served_until_they_are_gone() {
         let pending = json!([{"type": "NamespaceFinalizersRemaining", "status": "True"}]);
         let (lines, answer) = cluster(vec![deleted("app", &pending)]);
         let play = Play::new(&["*"], false, answer);
@@ -425,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_new_listing_does_not_have_is_gone() {
+    async fn namespaces_missing_in_a_new_listing_are_gone() {
         let listings = std::sync::Mutex::new(vec![vec![namespace("b")], vec![namespace("a")]]);
         let (sender, receiver) = mpsc::unbounded_channel();
         let receiver = std::sync::Mutex::new(Some(receiver));
@@ -479,7 +481,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_published_before_it_is_known() {
+    async fn nothing_is_published_before_the_first_listing() {
         let play = Play::new(&["a"], false, |_| Answer::Never);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(play.published.borrow().is_none());

@@ -1,7 +1,7 @@
 //! The resources of the cluster, which change with their CRDs.
 //!
-//! Resources come from discovery; events of CRDs only trigger new scans of their groups. The resources
-//! of groups whose scan fails are kept, and the scan is retried.
+//! Resources come from discovery; events of CRDs only trigger new scans of their groups. The
+//! resources of groups whose scan fails are kept, and the scan is retried.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use kopf_core::settings::Settings;
 use tokio::sync::watch;
 
 use super::known::{Known, is_identical};
-use super::{Complaints, Resources, builtin};
+use super::{FailureLog, Resources, builtin};
 use crate::health::Vitals;
 
 /// Maximum number of events before a scan, so that a constant stream of events cannot delay scans.
@@ -59,7 +59,7 @@ impl ResourceObserver {
                 () = known.agenda.wait() => {}
                 signal = next(&mut stream) => notice(signal, &mut known, stream.as_mut()),
             }
-            // CRDs often change in bursts: one scan is enough.
+            // CRDs often change in bursts, for which one scan is enough.
             for _ in 0..BATCH {
                 match next(&mut stream).now_or_never() {
                     Some(signal) => notice(signal, &mut known, stream.as_mut()),
@@ -75,18 +75,15 @@ impl ResourceObserver {
             "customresourcedefinitions",
             "CustomResourceDefinition",
         );
-        let complaints = Complaints::new(
+        let failures = FailureLog::new(
             &resource,
             "Not enough permissions to watch for resources: \
              changes (creation/deletion/updates) will not be noticed until it is permitted.",
             &self.vitals,
         );
         let observer = observe(self.client.clone(), resource, None, &self.settings.watching);
-        complaints.sign.listening(observer.pulse());
-        Definitions {
-            observer,
-            complaints,
-        }
+        failures.health.listening(observer.pulse());
+        Definitions { observer, failures }
     }
 
     fn publish(&self, known: &Known) {
@@ -103,10 +100,10 @@ impl ResourceObserver {
     }
 }
 
-/// Starts the watch of CRDs.
+/// The watch stream of CRDs.
 struct Definitions {
     observer: Observer,
-    complaints: Complaints,
+    failures: FailureLog,
 }
 
 fn notice(signal: Signal, known: &mut Known, stream: Option<&mut Definitions>) {
@@ -115,7 +112,7 @@ fn notice(signal: Signal, known: &mut Known, stream: Option<&mut Definitions>) {
         Signal::Listed { .. } => {
             known.listed();
             if let Some(stream) = stream {
-                stream.complaints.forget();
+                stream.failures.recovered();
             }
         }
         Signal::Failure {
@@ -123,7 +120,7 @@ fn notice(signal: Signal, known: &mut Known, stream: Option<&mut Definitions>) {
         } => {
             known.missed();
             if let Some(stream) = stream {
-                stream.complaints.complain(&error, retry_in);
+                stream.failures.failed(&error, retry_in);
             }
         }
         Signal::Listing => {}
@@ -221,12 +218,12 @@ mod tests {
             change(&mut self.cluster.lock().unwrap());
         }
 
-        fn tell(&self, type_: &str, name: &str) {
+        fn send(&self, type_: &str, name: &str) {
             let line = json!({"type": type_, "object": definition(name)});
             self.lines.send(line).unwrap();
         }
 
-        fn tell_too_old(&self) {
+        fn send_too_old(&self) {
             let status = json!({"kind": "Status", "code": 410, "message": "too old"});
             let line = json!({"type": "ERROR", "object": status});
             self.lines.send(line).unwrap();
@@ -260,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_those_of_the_handlers_unless_one_has_none() {
+    fn groups_are_those_of_the_handlers_unless_a_selector_has_none() {
         let grouped = Selector::parse(&["one", "v1", "things"]).unwrap();
         let core = Selector::parse(&["v1", "pods"]).unwrap();
         let any = Selector::parse(&["things"]).unwrap();
@@ -275,18 +272,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn kinds_come_and_go_with_their_definitions() {
+    async fn resources_follow_their_crds() {
         let captured = capture(Level::DEBUG);
         let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
         assert_eq!(play.kinds().await, names(&["things.v1.one"]));
         play.change(|cluster| cluster.kinds.push(kind("two", "others")));
-        play.tell("ADDED", "others.two");
+        play.send("ADDED", "others.two");
         assert_eq!(
             play.kinds().await,
             names(&["things.v1.one", "others.v1.two"])
         );
         play.change(|cluster| cluster.kinds.truncate(1));
-        play.tell("DELETED", "others.two");
+        play.send("DELETED", "others.two");
         assert_eq!(play.kinds().await, names(&["things.v1.one"]));
         let started = "Starting the watch-stream for \
                        customresourcedefinitions.v1.apiextensions.k8s.io cluster-wide.";
@@ -298,24 +295,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_the_group_of_the_definition_is_asked_for_again() {
+    async fn only_the_group_of_a_changed_crd_is_scanned_again() {
         let kinds = [kind("one", "things"), kind("two", "others")];
         let play = Play::new(with(&kinds), only(&["one", "two"]), false);
         play.kinds().await;
         let before = play.log.count("/apis/one/v1");
-        play.tell("MODIFIED", "others.two");
-        play.tell("MODIFIED", "others.two");
-        play.tell("MODIFIED", "unwanted.three");
+        play.send("MODIFIED", "others.two");
+        play.send("MODIFIED", "others.two");
+        play.send("MODIFIED", "unwanted.three");
         play.kinds().await;
         assert_eq!(play.log.count("/apis/one/v1"), before);
         assert_eq!(play.log.count("/apis/two/v1"), 2, "once for both events");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_tells_of_a_new_kind_late_is_asked_again() {
+    async fn late_discovery_of_a_new_resource_is_repeated() {
         let play = Play::new(with(&[]), Groups::All, false);
         assert_eq!(play.kinds().await, names(&[]));
-        play.tell("ADDED", "things.one");
+        play.send("ADDED", "things.one");
         assert_eq!(play.kinds().await, names(&[]));
         play.change(|cluster| cluster.kinds.push(kind("one", "things")));
         tokio::time::sleep(Duration::from_secs(10)).await;
@@ -323,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn listed_definitions_matter_only_if_their_kinds_are_unknown() {
+    async fn listed_crds_of_known_resources_trigger_no_scan() {
         let cluster = Cluster {
             listed: vec!["things.one".to_owned(), "others.two".to_owned()],
             ..with(&[kind("one", "things"), kind("two", "seconds")])
@@ -335,24 +332,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_new_listing_everything_is_asked_for_again() {
+    async fn a_new_listing_triggers_a_full_scan() {
         let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
         assert_eq!(play.kinds().await, names(&["things.v1.one"]));
         play.change(|cluster| cluster.kinds = vec![kind("two", "others")]);
-        play.tell_too_old();
+        play.send_too_old();
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(play.kinds().await, names(&["others.v1.two"]));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_scan_that_fails_as_a_whole_is_repeated_as_a_whole() {
+    async fn a_failed_full_scan_is_repeated() {
         let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
         assert_eq!(play.kinds().await, names(&["things.v1.one"]));
         play.change(|cluster| {
             cluster.kinds.push(kind("two", "others"));
             cluster.refused.insert("/apis".to_owned(), 403);
         });
-        play.tell_too_old();
+        play.send_too_old();
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(play.kinds().await, names(&["things.v1.one"]));
         play.change(|cluster| cluster.refused.clear());
@@ -364,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_group_that_cannot_be_scanned_is_tried_again_while_others_are_served() {
+    async fn a_failing_group_is_retried_while_others_are_served() {
         let captured = capture(Level::INFO);
         let mut cluster = with(&[kind("one", "things"), kind("two", "others")]);
         cluster.refused.insert("/apis/two/v1".to_owned(), 403);
@@ -384,25 +381,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_known_of_a_group_stays_while_it_cannot_be_scanned() {
+    async fn resources_of_a_failing_group_are_kept() {
         let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
         play.kinds().await;
         play.change(|cluster| {
             cluster.refused.insert("/apis/one/v1".to_owned(), 403);
         });
-        play.tell("MODIFIED", "things.one");
+        play.send("MODIFIED", "things.one");
         assert_eq!(play.kinds().await, names(&["things.v1.one"]));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_are_not_retried_in_haste() {
+    async fn failures_are_retried_with_delays() {
         let play = Play::new(with(&[kind("one", "things")]), only(&["one"]), false);
         play.kinds().await;
         play.change(|cluster| {
             cluster.refused.insert("/apis".to_owned(), 403);
         });
-        play.tell("MODIFIED", "things.one");
-        play.tell_too_old();
+        play.send("MODIFIED", "things.one");
+        play.send_too_old();
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         let asked = play.log.count("/apis");
         assert!((3..50).contains(&asked), "{asked} times");
@@ -429,24 +426,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn changed_details_of_a_kind_are_published() {
+    async fn changed_details_of_a_resource_are_published() {
         let mut play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
         play.kinds().await;
         play.published.mark_unchanged();
-        play.tell("MODIFIED", "things.one");
+        play.send("MODIFIED", "things.one");
         play.kinds().await;
         assert!(
             !play.published.has_changed().unwrap(),
             "nothing has changed"
         );
         play.change(|cluster| cluster.kinds[0].namespaced = false);
-        play.tell("MODIFIED", "things.one");
+        play.send("MODIFIED", "things.one");
         play.kinds().await;
         assert!(play.published.has_changed().unwrap());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_tells_nothing_is_an_error() {
+    async fn failure_of_the_first_scan_is_an_error() {
         let mut cluster = with(&[]);
         cluster.refused.insert("/api".to_owned(), 403);
         cluster.refused.insert("/apis".to_owned(), 403);

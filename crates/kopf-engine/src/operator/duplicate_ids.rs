@@ -1,4 +1,5 @@
-//! Warnings about duplicate handler ids. Progress is stored by id, so the second handler may never run.
+//! Warnings about duplicate handler ids. Progress is stored by id, so the second handler may never
+//! run.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
@@ -7,26 +8,26 @@ use kopf_core::handler::{Activity, FunctionId, HandlerId, HandlerKind};
 
 use crate::invocation::Registry;
 
-/// Warns of functions with the same id for the same objects.
+/// Warns about functions with the same id for the same objects.
 pub(crate) fn warn(registry: &Registry) {
-    let is_at_stake = |kind: HandlerKind| {
+    let is_affected = |kind: HandlerKind| {
         let is_probe = kind == HandlerKind::Activity(Activity::Probe);
         kind.is_change() || kind.is_background() || is_probe
     };
-    let mut told = HashSet::new();
+    let mut warned = HashSet::new();
     let mut seen: HashMap<(&HandlerId, Discriminant<HandlerKind>, String), &FunctionId> =
         HashMap::new();
     for handler in registry.handlers() {
-        if !is_at_stake(handler.kind) {
+        if !is_affected(handler.kind) {
             continue;
         }
         let (id, selector) = (&handler.id, format!("{:?}", handler.selector));
         let key = (id, discriminant(&handler.kind), selector);
         let first = seen.entry(key).or_insert(&handler.function);
-        if **first != handler.function && told.insert(id) {
+        if **first != handler.function && warned.insert(id) {
             tracing::warn!(
-                "Several functions have the id '{id}' for the same objects: where all of them are to \
-                 be called, only the first one is. Give them ids of their own."
+                "Duplicate handler id '{id}': only the first function is called for the same \
+                 objects. Give the functions different ids."
             );
         }
     }
@@ -42,7 +43,7 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::invocation::Nothing;
+    use crate::invocation::Noop;
 
     /// Returns the number of warnings about these handlers: kind, id, function, resource.
     fn warnings(handlers: &[(HandlerKind, &str, u64, &str)]) -> usize {
@@ -52,14 +53,14 @@ mod tests {
             if kind.is_for_objects() {
                 spec.selector = Some(Selector::parse(&[resource]).unwrap());
             }
-            spec.build(Arc::new(Nothing) as _).unwrap()
+            spec.build(Arc::new(Noop) as _).unwrap()
         });
         warn(&handlers.collect());
         captured.messages(Level::WARN).len()
     }
 
     #[test]
-    fn only_those_that_are_in_each_others_way_are_warned_of() {
+    fn only_conflicting_handlers_cause_warnings() {
         use HandlerKind::{Create, Event, Update};
         let daemon = HandlerKind::Daemon(Cancellation::default());
         let probe = HandlerKind::Activity(Activity::Probe);

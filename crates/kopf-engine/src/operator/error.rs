@@ -1,4 +1,4 @@
-//! Why an operator ends by itself.
+//! Errors that end an operator.
 
 use kopf_core::handler::HandlerId;
 use tokio::task::JoinError;
@@ -10,69 +10,69 @@ use crate::definitions;
 use crate::leading;
 use crate::probing::Endpoint;
 
-/// Why an operator has ended by itself.
+/// An error that ends an operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The front cannot declare its handlers after the startup.
+    /// The frontend failed to declare its handlers after the startup.
     #[error("cannot declare the handlers after the startup")]
     Declaration(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A front has declared a handler of an index, and not given the index.
-    #[error("there is nothing to keep the entries of the index '{id}' in")]
+    /// The frontend has declared an index handler without an index.
+    #[error("index '{id}' has no storage")]
     NoIndex {
         /// The id of the handler.
         id: HandlerId,
     },
-    /// The settings make no sense.
-    #[error("the operator cannot run with these settings")]
+    /// The settings are invalid.
+    #[error("invalid settings")]
     Settings(#[from] kopf_core::settings::Errors),
-    /// The progress of a handler could never be stored.
-    #[error("a handler cannot be registered")]
+    /// The progress of a handler cannot be stored.
+    #[error("cannot register a handler")]
     Handler(#[source] kopf_core::storage::StorageError),
-    /// Handlers of the operator's own life have failed for good.
+    /// A startup, cleanup or other activity handler has failed permanently.
     #[error(transparent)]
     Activity(#[from] activities::Error),
-    /// There are no credentials for the API, and there will not be any.
+    /// The login has failed permanently.
     #[error("the operator cannot log in")]
     Login(#[source] LoginError),
-    /// The server does not tell what kinds it has.
-    #[error("the resources of the cluster cannot be discovered")]
+    /// The discovery of resources has failed.
+    #[error("cannot discover the resources of the cluster")]
     Discovery(#[source] Box<kopf_client::Error>),
     /// A CRD cannot be installed.
     #[error(transparent)]
     Definition(#[from] definitions::Error),
-    /// The address for probes cannot be listened at.
-    #[error("probes cannot be answered at {endpoint}")]
+    /// Listening at the address for probes has failed.
+    #[error("cannot serve probes at {endpoint}")]
     Probing {
         /// The address.
         endpoint: Endpoint,
-        /// The error of the system.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// The address for metrics cannot be listened at.
-    #[error("metrics cannot be served at {endpoint}")]
+    /// Listening at the address for metrics has failed.
+    #[error("cannot serve metrics at {endpoint}")]
     Metrics {
         /// The address.
         endpoint: Endpoint,
-        /// The error of the system.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
     /// Probes and metrics have the same URL.
-    #[error("probes and metrics cannot be served at the same URL {endpoint}: use different paths")]
+    #[error("cannot serve probes and metrics at the same URL {endpoint}: use different paths")]
     SameEndpoint {
         /// The address.
         endpoint: Endpoint,
     },
-    /// There can be no webhooks.
+    /// The webhooks cannot be served.
     #[error(transparent)]
     Admission(#[from] admission::Error),
-    /// The replicas of the operator cannot agree.
-    #[error("the replicas of the operator cannot agree on which of them handles objects")]
+    /// The coordination with other replicas has failed.
+    #[error("cannot coordinate with other replicas")]
     Leading(#[from] leading::Error),
     /// A stream has ended without being stopped.
-    #[error("streaming has failed")]
+    #[error("a watch stream has failed")]
     Streaming(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A task has ended without being stopped.
     #[error("{task} has finished unexpectedly")]
@@ -85,7 +85,7 @@ pub enum Error {
     Crashed {
         /// The name of the task.
         task: &'static str,
-        /// What is known of it.
+        /// The panic message.
         #[source]
         source: JoinError,
     },

@@ -1,4 +1,4 @@
-//! Warnings about handlers that are called again and again without a pause.
+//! Warnings about handlers that are called in a loop without a delay.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::invocation::{Handler, Registry};
 /// Timer resolution: shorter intervals are rounded up to it.
 const RESOLUTION: Duration = Duration::from_millis(1);
 
-/// Warns about handlers that are retried at once and without a limit, and about timers without a pause.
+/// Warns about handlers that are retried immediately and without a limit, and about timers without
+/// an interval.
 pub(crate) fn warn(registry: &Registry, settings: &Settings) {
     for handler in registry.handlers() {
         if let HandlerKind::Timer(timing) = handler.kind
@@ -19,14 +20,14 @@ pub(crate) fn warn(registry: &Registry, settings: &Settings) {
                 .is_some_and(|interval| interval < RESOLUTION)
         {
             tracing::warn!(
-                "Timer '{}' has an interval below 0.001 seconds: it is called a thousand times per \
+                "Timer '{}' has an interval below 0.001 seconds: it is called up to 1000 times per \
                  second for every object.",
                 handler.id
             );
         }
-        if is_hasty(handler, settings) {
+        if retries_immediately(handler, settings) {
             tracing::warn!(
-                "Handler '{}' is retried at once and without a limit whenever it fails. Set `backoff`, \
+                "Handler '{}' is retried immediately and without a limit when it fails. Set `backoff`, \
                  `retries` or `timeout`.",
                 handler.id
             );
@@ -34,7 +35,7 @@ pub(crate) fn warn(registry: &Registry, settings: &Settings) {
     }
 }
 
-fn is_hasty(handler: &Handler, settings: &Settings) -> bool {
+fn retries_immediately(handler: &Handler, settings: &Settings) -> bool {
     let retrying = &handler.retrying;
     let errors = retrying.errors.unwrap_or(handler.kind.default_errors());
     let backoff = retrying
@@ -56,7 +57,7 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::invocation::Nothing;
+    use crate::invocation::Noop;
 
     /// Returns the number of warnings about a daemon with these limits.
     fn warnings(retrying: Retrying, settings: &Settings) -> usize {
@@ -69,7 +70,7 @@ mod tests {
         spec.selector = Some(Selector::everything());
         spec.retrying = retrying;
         let mut registry = Registry::default();
-        registry.add(spec.build(Arc::new(Nothing) as _).unwrap());
+        registry.add(spec.build(Arc::new(Noop) as _).unwrap());
         warn(&registry, settings);
         captured.messages(Level::WARN).len()
     }

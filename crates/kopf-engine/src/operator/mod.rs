@@ -1,9 +1,9 @@
-//! One operator: its parts, the tree of its tasks, and the order in which they end.
+//! An operator: its parts, its tasks, and their shutdown order.
 //!
 //! ```text
 //! startup handlers
 //!  │
-//! run ─┬─ Resource observer                kinds ────────┐
+//! run ─┬─ Resource observer                resources ────┐
 //!      ├─ Namespace observer               namespaces ───┤
 //!      ├─ Multidimensional multitasker ◄─────────────────┘ streams ── workers ── handlers
 //!      ├─ Daemon killer ──► daemons and timers
@@ -11,13 +11,13 @@
 //!      ├─ Admission webhook server ──► handlers          only if there is one
 //!      ├─ Admission configuration managers               only if they are managed
 //!      ├─ Permission review                              only if it is enabled
-//!      └─ Credentials retriever            only if it was given no client
+//!      └─ Credentials retriever            only without a given client
 //!  │
 //! cleanup handlers
 //! ```
 //!
-//! An operator knows nothing of processes and signals: it runs until its token is cancelled, or
-//! until it cannot go on. Several operators can run in one process.
+//! An operator is independent of processes and signals: it runs until its token is cancelled or an
+//! error ends it. Several operators can run in one process.
 
 mod duplicate_ids;
 mod error;
@@ -61,7 +61,7 @@ use crate::metrics::Metrics;
 use self::root::{RETRIEVER, Root};
 use crate::probing::{Endpoint, Site, sites};
 
-/// What an operator is made of, before it runs.
+/// A configured operator that is not running yet.
 #[must_use]
 pub struct Operator {
     registry: Registry,
@@ -77,7 +77,7 @@ pub struct Operator {
     identity: Option<String>,
     liveness: Option<Endpoint>,
     metrics_endpoint: Option<Endpoint>,
-    /// The addresses to listen at, known when it runs.
+    /// The addresses to listen at, resolved at the start.
     sites: Vec<Site>,
     managed_fields: ManagedFields,
     host: Option<Arc<dyn Host>>,
@@ -88,7 +88,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// An operator with these handlers: cluster-wide, with default settings.
+    /// Creates an operator with these handlers: cluster-wide, with default settings.
     pub fn new(registry: Registry) -> Self {
         Self {
             registry,
@@ -114,38 +114,39 @@ impl Operator {
         }
     }
 
-    /// With these settings.
+    /// Sets the settings.
     pub fn settings(self, settings: Settings) -> Self {
         Self { settings, ..self }
     }
 
-    /// In these namespaces, or in all of them.
+    /// Sets the namespaces to serve. Default: all.
     pub fn scope(self, scope: Scope) -> Self {
         Self { scope, ..self }
     }
 
-    /// With this choice of handlers in every cycle; by default, the one with the fewest attempts.
+    /// Sets the selection of handlers for each cycle. Default: the handler with the fewest
+    /// attempts.
     pub fn lifecycle(self, lifecycle: Arc<dyn Lifecycle>) -> Self {
         Self { lifecycle, ..self }
     }
 
-    /// With something of the front that goes to every call.
+    /// Sets an object of the frontend that is passed to every call.
     pub fn front(self, front: Arc<dyn Any + Send + Sync>) -> Self {
         Self { front, ..self }
     }
 
-    /// With these indices, one for the id of each handler that keeps one.
+    /// Sets the indices, one for the id of each index handler.
     pub fn indices(self, indices: Indices) -> Self {
         Self { indices, ..self }
     }
 
-    /// With memos that are made like this; by default, there is nothing in them.
+    /// Sets the factory of memos. Default: empty memos.
     pub fn memos(self, factory: Arc<dyn MemoFactory>) -> Self {
         let memo = MemoCell::of_operator(factory);
         Self { memo, ..self }
     }
 
-    /// With this time; by default, that of the system when it starts to run.
+    /// Sets the clock. Default: the system clock.
     pub fn clock(self, clock: Clock) -> Self {
         Self {
             clock: Some(clock),
@@ -153,7 +154,8 @@ impl Operator {
         }
     }
 
-    /// Tells when all streams for what is in the cluster at first are started.
+    /// Sets a channel that is notified when the streams of the initially discovered resources are
+    /// started.
     pub fn on_ready(self, ready: oneshot::Sender<()>) -> Self {
         Self {
             ready: Some(ready),
@@ -161,8 +163,8 @@ impl Operator {
         }
     }
 
-    /// With this name among its peers; by default, that of its pod (`POD_ID`), or one that is made of
-    /// the person, the machine and the time.
+    /// Sets the identity in peerings. Default: the pod (`POD_ID`), or the user, the host, the time
+    /// and a random part.
     pub fn identity(self, identity: impl Into<String>) -> Self {
         Self {
             identity: Some(identity.into()),
@@ -170,7 +172,7 @@ impl Operator {
         }
     }
 
-    /// Answers probes at this address.
+    /// Enables probes at this address.
     pub fn liveness(self, endpoint: Endpoint) -> Self {
         Self {
             liveness: Some(endpoint),
@@ -178,7 +180,7 @@ impl Operator {
         }
     }
 
-    /// Serves metrics at this address instead of at the one for probes.
+    /// Serves metrics at this address instead of the address for probes.
     pub fn metrics_endpoint(self, endpoint: Endpoint) -> Self {
         Self {
             metrics_endpoint: Some(endpoint),
@@ -201,8 +203,8 @@ impl Operator {
         }
     }
 
-    /// Has the tasks of resources with callbacks polled by the front. By default, all tasks are
-    /// polled by the runtime.
+    /// Sets a host of the frontend that polls the tasks of resources with callbacks. By default,
+    /// the runtime polls all tasks.
     pub fn host(self, host: Arc<dyn Host>) -> Self {
         Self {
             host: Some(host),
@@ -210,7 +212,7 @@ impl Operator {
         }
     }
 
-    /// Has health probes require signs of life of the front.
+    /// Makes health probes depend on the pulse of the frontend.
     pub fn pulse(self, pulse: Arc<dyn Pulse>) -> Self {
         Self {
             pulse: Some(pulse),
@@ -218,9 +220,9 @@ impl Operator {
         }
     }
 
-    /// Replaces the handlers and the indices after the startup activity, when the settings are
-    /// known: startup handlers of some fronts register other handlers. The startup handlers
-    /// themselves are those that the operator was created with.
+    /// Sets a function that replaces the handlers and indices after the startup activity, when the
+    /// settings are final: startup handlers of some frontends register other handlers. The startup
+    /// handlers themselves are those passed to [`new`](Self::new).
     ///
     /// ```
     /// use kopf_engine::Operator;
@@ -243,7 +245,7 @@ impl Operator {
         }
     }
 
-    /// With these CRDs, to be installed if `settings.scanning.install_crds` is set.
+    /// Sets the CRDs to install if `settings.scanning.install_crds` is set.
     pub fn definitions(self, definitions: Vec<Value>) -> Self {
         Self {
             definitions,
@@ -256,37 +258,38 @@ impl Operator {
         Self { style, ..self }
     }
 
-    /// A window into the operator when it runs.
+    /// Returns a handle to observe the operator while it runs.
     pub fn inspect(&self) -> Inspect {
         self.inspect.clone()
     }
 
-    /// Runs until it is stopped or cannot go on.
+    /// Runs until stopped or until an error ends the operator.
     ///
     /// # Flow
     ///
-    /// With a client, that is used, and login handlers are not called. Otherwise, it logs in after
-    /// the startup, and whenever there are no credentials left.
+    /// A given client is used without calling login handlers. Otherwise, the operator logs in after
+    /// the startup and whenever no valid credentials are left.
     ///
-    /// 1. The startup handlers are called: nothing else happens before they have succeeded. The
-    ///    settings are as they have left them from then on.
-    /// 2. The kinds and the namespaces of the cluster are discovered, and observed from then on.
-    /// 3. Every served kind in every served namespace gets a stream, unless other operators are to
-    ///    be waited for.
-    /// 4. When it is stopped, or any of its tasks fails: the streams let running handlers end for
-    ///    as long as `queueing.exit_timeout` says; webhooks are taken back; then other operators may
-    ///    go on; then posting of events and the webhook server end; what still does not end is given up after 5 seconds.
-    /// 5. The cleanup handlers are called, also after an error. Only if the startup has failed, or
-    ///    was stopped before its end, there is nothing to clean up.
+    /// 1. The startup handlers are called. Nothing else happens before they have succeeded. They
+    ///    can change the settings, which are final afterwards.
+    /// 2. The resources and namespaces of the cluster are discovered and then observed.
+    /// 3. A stream is started for every served resource in every served namespace, unless peering
+    ///    requires a pause.
+    /// 4. When the operator is stopped or any of its tasks fails: the streams wait for running
+    ///    handlers for at most `queueing.exit_timeout`; webhooks are unregistered; the peer record
+    ///    is removed; posting of events and the webhook server end. Remaining tasks are aborted
+    ///    after 5 seconds.
+    /// 5. The cleanup handlers are called, even after an error. They are not called if the startup
+    ///    has failed or was cancelled.
     ///
     /// # Errors
     ///
-    /// The first thing that made it end, if it was not stopped; or the failure of cleanup handlers.
+    /// The first error that ended the operator, or the failure of a cleanup handler.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future aborts everything at once, except for blocking handlers that run. The
-    /// cleanup handlers are not called then.
+    /// Dropping the future aborts all tasks immediately, except for running blocking handlers. The
+    /// cleanup handlers are not called.
     pub async fn run(
         mut self,
         access: impl Into<Access>,
@@ -318,7 +321,7 @@ impl Operator {
         let pool = BlockingPool::new(self.settings.execution.max_workers);
         let registry = self.registry.clone();
         if let Err(error) = self.settle_declarations(&mut context) {
-            // Resources that the startup handlers have opened are closed in any case.
+            // Resources that the startup handlers have opened are always closed.
             if let Err(second) = activities::cleanup(&registry, &Arc::new(context), &pool).await {
                 error!("{}", describe(&second));
             }
@@ -390,7 +393,7 @@ impl Operator {
         .with_style(self.style)
     }
 
-    /// Takes the handlers over that were declared during the startup, and checks everything.
+    /// Takes over the handlers that were declared during the startup, and validates all handlers.
     fn settle_declarations(&mut self, context: &mut OperatorContext) -> Result<(), Error> {
         self.settings.validate()?;
         if let Some(declare) = self.declare.take() {
@@ -432,7 +435,7 @@ pub struct Declarations {
 }
 
 impl Declarations {
-    /// Joins the parts.
+    /// Creates the declarations.
     pub fn new(registry: Registry, indices: Indices) -> Self {
         Self { registry, indices }
     }
@@ -440,7 +443,7 @@ impl Declarations {
 
 type Declare = Box<dyn FnOnce(&Settings) -> Result<Declarations, BoxError> + Send>;
 
-/// Handlers of changes need a place for their progress.
+/// Checks that the progress of handlers can be stored under their ids.
 fn check_ids(registry: &Registry, settings: &Settings) -> Result<(), Error> {
     let storage = &settings.persistence.progress_storage;
     let handlers = registry.handlers().iter();

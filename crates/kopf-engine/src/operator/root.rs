@@ -1,4 +1,4 @@
-//! The tasks of an operator, and the order in which they end.
+//! The tasks of an operator, and their shutdown order.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::admission::{CLEANING, Webhooks};
 use crate::errors::describe;
 use crate::signals::{HUNG, report_blocked};
 
-/// Time for aborted tasks to be dropped.
-const ABORTING: Duration = Duration::from_secs(1);
+/// Time limit for aborted tasks to be dropped.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) const POSTER: &str = "Poster of events";
 pub(crate) const RETRIEVER: &str = "Credentials retriever";
@@ -25,9 +25,9 @@ const VALIDATING: &str = "Admission validating configuration manager";
 const MUTATING: &str = "Admission mutating configuration manager";
 const CONVERSIONS: &str = "Conversion manager";
 
-/// Time between the removal of webhooks and the end of the webhook server. API servers apply removals
-/// with a delay, and reject requests that they cannot review.
-const LINGERING: Duration = Duration::from_secs(2);
+/// Delay between the removal of webhooks and the end of the webhook server. API servers apply
+/// removals with a delay, and reject requests that they cannot review.
+const LINGER_DELAY: Duration = Duration::from_secs(2);
 
 /// The tasks of a running operator. Dropping it aborts them.
 #[derive(Default)]
@@ -64,8 +64,8 @@ impl Root {
         self.names.insert(task.id(), name);
     }
 
-    /// Spawns the webhook server and the managers of webhook configurations. The server outlives the
-    /// managers.
+    /// Spawns the webhook server and the managers of webhook configurations. The server outlives
+    /// the managers.
     pub(crate) fn spawn_webhooks(&mut self, webhooks: Webhooks) {
         let managers = [
             (WebhookType::Validating, VALIDATING),
@@ -108,7 +108,7 @@ impl Root {
         let limit = self.grace.saturating_add(HUNG);
         let reacting = self.join(|task| ![POSTER, RETRIEVER, SERVER].contains(&task));
         let is_graceful = timeout(limit, reacting).await.is_ok();
-        self.answer_the_last().await;
+        self.linger().await;
         self.halt_last.cancel();
         if is_graceful && timeout(HUNG, self.join(|_| true)).await.is_ok() {
             debug!("Root tasks are stopped: finishing normally.");
@@ -116,22 +116,22 @@ impl Root {
         }
         let names: Vec<_> = self.names.values().copied().collect();
         warn!("Hung tasks are aborted: {}.", names.join(", "));
-        // A task that blocks its thread cannot be aborted: it is left behind.
-        let _ = timeout(ABORTING, self.tasks.shutdown()).await;
+        // A task that blocks its thread cannot be aborted and is left running.
+        let _ = timeout(ABORT_TIMEOUT, self.tasks.shutdown()).await;
         report_blocked();
     }
 
-    /// Lets the webhook server respond until API servers have applied the removal of the webhooks.
-    async fn answer_the_last(&self) {
+    /// Serves webhooks until API servers have applied the removal of the webhooks.
+    async fn linger(&self) {
         let is_served = self.names.values().any(|task| *task == SERVER);
         if let Some(reviews) = self.reviews.as_ref().filter(|_| is_served) {
-            sleep(LINGERING).await;
+            sleep(LINGER_DELAY).await;
             reviews.close();
             let _ = timeout(HUNG, reviews.wait()).await;
         }
     }
 
-    /// Waits until none of these tasks is left.
+    /// Waits until all of these tasks have ended.
     async fn join(&mut self, awaited: impl Fn(&str) -> bool) {
         while self.names.values().any(|task| awaited(task)) {
             match self.ended().await {
@@ -161,7 +161,7 @@ mod tests {
     use crate::captured::capture;
 
     #[tokio::test(start_paused = true)]
-    async fn hung_and_crashed_tasks_do_not_hold_it_up() {
+    async fn hung_and_crashed_tasks_do_not_block_the_shutdown() {
         let captured = capture(Level::WARN);
         let mut root = Root::default();
         root.spawn_graceful("Hung task", std::future::pending());

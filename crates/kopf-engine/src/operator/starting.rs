@@ -1,4 +1,4 @@
-//! The tasks of an operator, from the moment when its settings are known.
+//! Start of the tasks of an operator after the startup handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use crate::review_memos::Memos;
 use crate::shared::Shared;
 
 impl Operator {
-    /// Starts everything that does not depend on how the operator logs in.
+    /// Starts all tasks that do not depend on the login.
     pub(super) fn start(
         self,
         started: &OperatorContext,
@@ -139,7 +139,7 @@ fn spawn_killer(shared: &Shared, root: &mut Root) {
     });
 }
 
-/// Spawns the task that agrees with other replicas, if there can be any.
+/// Spawns the coordination with other replicas, if replicas are enabled.
 fn spawn_replica(shared: &Shared, identity: &str, root: &mut Root) {
     let context = &shared.context;
     if context.settings.leading.replication() == Replication::Single {
@@ -161,7 +161,8 @@ fn spawn_replica(shared: &Shared, identity: &str, root: &mut Root) {
     });
 }
 
-/// Spawns the observers of resources and namespaces. CRDs are installed before resources are discovered.
+/// Spawns the observers of resources and namespaces. CRDs are installed before resources are
+/// discovered.
 fn spawn_observers(
     shared: &Shared,
     scope: Scope,

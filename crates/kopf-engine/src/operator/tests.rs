@@ -11,17 +11,17 @@ use super::*;
 use crate::authentication::LoginError;
 use crate::captured::{Captured, capture};
 use crate::fake_api::{Answer, Asked, discover, kind, serve};
-use crate::invocation::Nothing;
+use crate::invocation::Noop;
 
 fn operator() -> Operator {
     let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), HandlerKind::Event);
     spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
     let mut registry = Registry::default();
-    registry.add(spec.build(Arc::new(Nothing) as _).unwrap());
+    registry.add(spec.build(Arc::new(Noop) as _).unwrap());
     Operator::new(registry)
 }
 
-/// Returns a cluster with one resource without objects and silent watch streams.
+/// A cluster with one resource without objects and silent watch streams.
 fn quiet(asked: &Asked) -> Answer {
     if asked.is_watch() {
         return Answer::Never;
@@ -53,14 +53,14 @@ async fn operator_without_handlers_runs_with_a_warning() {
 }
 
 #[test]
-fn it_can_run_in_any_task() {
+fn run_can_be_spawned() {
     fn check<T: Send + 'static>(_: T) {}
     let (client, _) = serve(quiet);
     check(operator().run(client, CancellationToken::new()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn senseless_settings_are_refused() {
+async fn invalid_settings_are_rejected() {
     let (client, log) = serve(quiet);
     let mut settings = Settings::default();
     settings.queueing.max_events = 0;
@@ -71,12 +71,12 @@ async fn senseless_settings_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_whose_progress_cannot_be_stored_are_refused() {
+async fn handlers_whose_progress_cannot_be_stored_are_rejected() {
     let (client, log) = serve(quiet);
     let registry = |kind| -> Registry {
         let mut spec = HandlerSpec::new("my handler", FunctionId::Number(1), kind);
         spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
-        let handler = spec.build(Arc::new(Nothing) as _).unwrap();
+        let handler = spec.build(Arc::new(Noop) as _).unwrap();
         [handler].into_iter().collect()
     };
     let operator = Operator::new(registry(HandlerKind::Create));
@@ -87,7 +87,7 @@ async fn handlers_whose_progress_cannot_be_stored_are_refused() {
     assert!(error.to_string().contains("\"my handler\""), "{error}");
     assert!(log.all().is_empty());
 
-    // Neither for events nor in the status there is a reason to refuse it.
+    // The id is valid for event handlers and for the storage in the status.
     let stop = CancellationToken::new();
     stop.cancel();
     let operator = Operator::new(registry(HandlerKind::Event));
@@ -100,7 +100,7 @@ async fn handlers_whose_progress_cannot_be_stored_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn doubtful_handlers_are_warned_of_at_the_start() {
+async fn doubtful_handlers_cause_warnings_at_the_start() {
     let captured = capture(Level::WARN);
     let (client, _) = serve(quiet);
     let handlers = [1, 2].map(|number| {
@@ -108,7 +108,7 @@ async fn doubtful_handlers_are_warned_of_at_the_start() {
         let mut spec = HandlerSpec::new("fn", function, HandlerKind::Create);
         spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
         spec.retrying.backoff = (number == 1).then_some(Duration::ZERO);
-        spec.build(Arc::new(Nothing) as _).unwrap()
+        spec.build(Arc::new(Noop) as _).unwrap()
     });
     let (told, ready) = oneshot::channel();
     let operator = Operator::new(handlers.into_iter().collect()).on_ready(told);
@@ -121,8 +121,8 @@ async fn doubtful_handlers_are_warned_of_at_the_start() {
     outcome.unwrap();
     let warnings = captured.messages(Level::WARN);
     for text in [
-        "Several functions have the id 'fn'",
-        "Handler 'fn' is retried at once",
+        "Duplicate handler id 'fn'",
+        "Handler 'fn' is retried immediately",
     ] {
         let told = warnings.iter().filter(|warning| warning.starts_with(text));
         assert_eq!(told.count(), 1, "{warnings:?}");
@@ -137,7 +137,7 @@ fn ended(captured: &Captured) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_runs_until_it_is_stopped() {
+async fn operator_runs_until_it_is_stopped() {
     let captured = capture(Level::DEBUG);
     let (client, log) = serve(quiet);
     let (told, ready) = oneshot::channel();
@@ -164,7 +164,7 @@ async fn it_runs_until_it_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_it_cannot_do_without_ends_it() {
+async fn failure_of_a_required_task_ends_the_operator() {
     let captured = capture(Level::ERROR);
     let (client, _) = serve(|_| Answer::status(403));
     let outcome = operator().run(client, CancellationToken::new()).await;
@@ -175,7 +175,7 @@ async fn what_it_cannot_do_without_ends_it() {
     assert_eq!(captured.messages(Level::ERROR).len(), 1);
 }
 
-/// Returns a login that uses the clients of the list in turn.
+/// A login that uses the clients of the list in turn.
 struct Given(std::sync::Mutex<Vec<kopf_client::vault::Credentials>>);
 
 impl kopf_client::vault::Login for Given {
@@ -189,7 +189,7 @@ impl kopf_client::vault::Login for Given {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_client_it_logs_in_and_without_a_login_it_ends() {
+async fn operator_logs_in_and_ends_if_the_login_fails() {
     let captured = capture(Level::DEBUG);
     let (credentials, log) = crate::fake_api::credentials(quiet);
     let login = Access::Custom(Arc::new(Given(vec![credentials].into())));

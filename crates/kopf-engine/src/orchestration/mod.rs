@@ -1,9 +1,9 @@
-//! Which streams run: one for every served kind in every served namespace.
+//! Orchestration of streams: one for every served resource in every served namespace.
 //!
-//! The kinds and the namespaces come from [`observation`](crate::observation). Whenever either
-//! changes, streams that are not needed any more are stopped first, then the missing ones are
-//! started; the same is true for peerings, which decide whether the streams are paused. What a stream does with its objects is none of the business here; a stream that ends by
-//! itself is an error, so that no operator is silently deaf.
+//! The resources and namespaces come from [`observation`](crate::observation). When either changes,
+//! streams that are no longer needed are stopped, then the missing ones are started. Peerings,
+//! which pause streams, are adjusted in the same way. A stream that ends unexpectedly is an error,
+//! so that missed events are never silent.
 
 mod reporting;
 mod resolution;
@@ -27,9 +27,9 @@ use crate::observation::{Insights, Namespaces, Resources};
 use crate::peering::Peerings;
 use crate::shared::Shared;
 
-/// Runs the streams of the operator until it is stopped; then waits until all of them have ended.
+/// Runs the streams of the operator until it is stopped, then waits until all of them have ended.
 ///
-/// Tells when all streams for what was found in the cluster at first are started.
+/// Notifies `ready` when the streams of the initially discovered resources are started.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     identity: String,
@@ -39,7 +39,8 @@ pub(crate) async fn run(
 ) -> Result<(), Error> {
     let registry = Arc::clone(&shared.registry);
     let peerings = Peerings::new(&shared, identity);
-    // Which kinds are indexed is not known before the streams are there.
+    // The barrier stays closed until the indexed resources are known, that is, until the streams
+    // exist.
     let barrier = shared.barrier.clone();
     let assembling = barrier.block();
     let vitals = shared.inspect.vitals().clone();
@@ -86,7 +87,7 @@ where
     let outcome = loop {
         let cluster = tokio::select! {
             () = stop.cancelled() => break Ok(()),
-            // The task of an ended stream is noticed also while the cluster stays the same.
+            // An ended stream is detected even if the cluster does not change.
             error = ensemble.failure() => break Err(error),
             error = peerings.failure() => break Err(error),
             cluster = insights.next() => cluster,
@@ -96,10 +97,11 @@ where
             stop.cancelled().await;
             break Ok(());
         };
-        // Nor is it for those that come later: no new stream is to see the others' absence.
+        // The barrier is also closed for new streams, so that no handler runs before all of them
+        // are indexed.
         let assembling = first.take().unwrap_or_else(|| barrier.block());
         let watched = resolver.resolve(&resources);
-        // Whoever is to be paused is paused before anything starts.
+        // Pauses must be set before any stream starts.
         if let Err(error) = peerings.adjust(&resources, &namespaces).await {
             break Err(error);
         }
@@ -110,13 +112,13 @@ where
         report(&watched, &namespaces);
     };
     ensemble.stop().await;
-    // The others may go on only when nothing is being handled here any more.
+    // Other operators may resume only when no handler runs here any more.
     peerings.stop().await;
     debug!("Streaming tasks are stopped.");
     outcome
 }
 
-/// Resolves selectors, and remembers what it has complained about.
+/// A resolver of selectors that logs each warning once.
 struct Resolver<'a, F> {
     handlers: &'a [Arc<Handler<F>>],
     seen: Option<(Resources, BTreeSet<Arc<Resource>>)>,
@@ -148,7 +150,7 @@ impl<'a, F> Resolver<'a, F> {
     }
 }
 
-/// Kinds without namespaces have exactly one stream, whatever the namespaces are.
+/// Returns the streams to run. Cluster-scoped resources have exactly one stream.
 fn places(watched: &BTreeSet<Arc<Resource>>, namespaces: &Namespaces) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for resource in watched {
@@ -183,7 +185,7 @@ mod tests {
     use crate::fake_api::kind;
     use crate::observation::{Findings, insights};
 
-    /// An orchestration whose streams only say when they start and end.
+    /// An orchestration whose streams only record their start and end.
     struct Play {
         findings: Findings,
         steps: Arc<Mutex<Vec<String>>>,
@@ -263,7 +265,7 @@ mod tests {
             self.findings.namespaces.send_replace(Some(namespaces));
         }
 
-        /// What has happened since the last time.
+        /// Returns the steps since the last call.
         async fn steps(&self) -> Vec<String> {
             tokio::time::sleep(Duration::from_secs(10)).await;
             std::mem::take(&mut *self.steps.lock().unwrap())
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_kind_has_a_stream_in_every_namespace() {
+    async fn every_resource_has_a_stream_in_every_namespace() {
         let mut play = Play::new(&["things", "nodes"]);
         let nodes = Resource {
             namespaced: false,
@@ -300,15 +302,11 @@ mod tests {
         play.stop.cancel();
         let steps = Arc::clone(&play.steps);
         play.outcome().await.unwrap();
-        assert_eq!(
-            steps.lock().unwrap().len(),
-            3,
-            "it has waited for all to end"
-        );
+        assert_eq!(steps.lock().unwrap().len(), 3, "all streams have ended");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn cluster_wide_operators_have_one_stream_per_kind() {
+    async fn cluster_wide_operators_have_one_stream_per_resource() {
         let play = Play::new(&["things"]);
         play.find(&[kind("g", "things")]);
         play.findings.namespaces.send_replace(Some(Namespaces::All));
@@ -329,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn kinds_come_and_go() {
+    async fn streams_follow_added_and_removed_resources() {
         let play = Play::new(&["things"]);
         play.serve(&["a"]);
         play.find(&[]);
@@ -345,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kind_that_is_written_differently_has_a_new_stream() {
+    async fn changed_details_of_a_resource_restart_its_stream() {
         let play = Play::new(&["things"]);
         play.serve(&["a"]);
         play.find(&[kind("g", "things")]);
@@ -362,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_that_ends_by_itself_is_an_error() {
+    async fn a_stream_that_ends_unexpectedly_is_an_error() {
         for plural in ["endings", "panics"] {
             let play = Play::new(&[plural, "things"]);
             play.serve(&["a"]);
@@ -374,13 +372,13 @@ mod tests {
             assert_eq!(
                 last.as_deref(),
                 Some("end things.v1.g in 'a'"),
-                "others are drained"
+                "other streams are drained"
             );
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn warnings_are_not_repeated_until_something_changes() {
+    async fn unchanged_warnings_are_not_repeated() {
         let captured = capture(Level::WARN);
         let play = Play::new(&["things"]);
         play.serve(&["a"]);

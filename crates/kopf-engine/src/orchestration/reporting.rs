@@ -10,17 +10,17 @@ use tracing::info;
 
 use crate::observation::Namespaces;
 
-/// Upper bound for the listed names.
-const LISTED: usize = 20;
+/// Maximum number of logged names.
+const MAX_NAMES: usize = 20;
 
-/// Logs when the operator is ready, and which resources it watches, if the style includes that.
+/// Logs when the operator is ready and which resources it watches, if the log style includes that.
 #[derive(Debug)]
 pub(super) struct Reporter {
     style: Style,
     last: Option<Watched>,
 }
 
-/// The watched resources and namespaces, as texts.
+/// The formatted names of the watched resources and namespaces.
 #[derive(Debug, PartialEq, Eq)]
 struct Watched {
     resources: String,
@@ -32,7 +32,7 @@ impl Reporter {
         Self { style, last: None }
     }
 
-    /// Logs what is watched, if it differs from the last time.
+    /// Logs the watched resources and namespaces if they have changed.
     pub(super) fn report(&mut self, resources: &BTreeSet<Arc<Resource>>, namespaces: &Namespaces) {
         if self.style == Style::Original {
             return;
@@ -63,9 +63,13 @@ fn listed<T: Display>(names: &BTreeSet<T>) -> String {
     if names.is_empty() {
         return "none".to_owned();
     }
-    let texts: Vec<_> = names.iter().take(LISTED).map(ToString::to_string).collect();
+    let texts: Vec<_> = names
+        .iter()
+        .take(MAX_NAMES)
+        .map(ToString::to_string)
+        .collect();
     let texts = texts.join(", ");
-    match names.len().saturating_sub(LISTED) {
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => texts,
         more => format!("{texts} and {more} more"),
     }

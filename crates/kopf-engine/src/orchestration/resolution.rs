@@ -1,4 +1,4 @@
-//! Resolution of the selectors of handlers to the resources that are served.
+//! Resolution of the selectors of handlers to the resources to serve.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use kopf_core::selector::Selector;
 pub(super) struct Resolution {
     /// The resources to watch.
     pub(super) watched: BTreeSet<Arc<Resource>>,
-    /// The resources that are not served, with reasons, for the log.
+    /// Messages about the resources that are not served.
     pub(super) warnings: BTreeSet<String>,
 }
 
-/// Selects the resources of all handlers, without those that cannot be served.
+/// Resolves the selectors of all handlers, and drops the resources that cannot be served.
 pub(super) fn resolve<F>(
     handlers: &[Arc<Handler<F>>],
     resources: &BTreeSet<Arc<Resource>>,
@@ -28,8 +28,8 @@ pub(super) fn resolve<F>(
     resolution
 }
 
-/// Returns the handlers with selectors whose objects are watched. Objects are not watched for
-/// webhooks: the server sends them.
+/// Returns the handlers whose objects are watched, with their selectors. Objects of webhooks are
+/// not watched because the server sends them.
 fn watching<F>(
     handlers: &[Arc<Handler<F>>],
 ) -> impl Iterator<Item = (&Arc<Handler<F>>, &Selector)> {
@@ -37,15 +37,15 @@ fn watching<F>(
     handlers.filter_map(|handler| Some((handler, handler.selector.as_ref()?)))
 }
 
-/// Returns the handlers with the selectors of owned objects, which are watched, too.
+/// Returns the handlers with the selectors of owned objects, which are also watched.
 fn owning<F>(handlers: &[Arc<Handler<F>>]) -> impl Iterator<Item = (&Arc<Handler<F>>, &Selector)> {
     let handlers = handlers.iter();
     handlers.flat_map(|handler| handler.owns.iter().map(move |selector| (handler, selector)))
 }
 
 impl Resolution {
-    /// Selects the resources of all handlers. An ambiguous one is left out for all of them: handlers
-    /// must not get objects of a resource that is not meant.
+    /// Selects the resources of all handlers. An ambiguous resource is dropped for all handlers,
+    /// because they must not receive objects of the wrong resource.
     fn select<F>(&mut self, handlers: &[Arc<Handler<F>>], resources: &BTreeSet<Arc<Resource>>) {
         let mut ambiguous: BTreeSet<Arc<Resource>> = BTreeSet::new();
         let mut unresolved: Vec<String> = Vec::new();
@@ -78,7 +78,7 @@ impl Resolution {
             .retain(|resource| !ambiguous.contains(resource));
     }
 
-    /// Warns of handlers of children that have no owners.
+    /// Adds warnings about child handlers without a resource of owners.
     fn warn_of_orphans<F>(&mut self, handlers: &[Arc<Handler<F>>]) {
         let is_child = |handler: &Handler<F>| handler.kind == HandlerKind::Child;
         if watching(handlers).any(|(handler, _)| !is_child(handler)) {
@@ -87,7 +87,7 @@ impl Resolution {
         for handler in handlers {
             if is_child(handler) && handler.selector.is_none() {
                 self.warnings.insert(format!(
-                    "The handler {:?} of children is never called: no other handlers select the \
+                    "The child handler {:?} is never called: no other handlers select the \
                      resource of their owners; specify it as the parent",
                     handler.id
                 ));
@@ -104,15 +104,15 @@ impl Resolution {
         for resource in resources {
             if let Err(panicked) = selector.try_check(resource) {
                 self.warnings.insert(format!(
-                    "The selector of the handler {:?} cannot be asked about {resource}, which \
-                     will not be served by it: {panicked}",
+                    "The selector of the handler {:?} failed for {resource}, which will not be \
+                     served by it: {panicked}",
                     handler.id
                 ));
             }
         }
     }
 
-    /// Drops the resources that lack the verbs that their handlers need.
+    /// Drops the resources without the verbs that their handlers need.
     fn drop_unservable<F>(&mut self, handlers: &[Arc<Handler<F>>]) {
         let lacks = |resource: &Resource, verb: &str| !resource.verbs.contains(verb);
         let unwatchable = take(&mut self.watched, |resource| {
@@ -124,7 +124,7 @@ impl Resolution {
                 names(&unwatchable)
             ));
         }
-        // Event handlers keep no state, so nothing is written for them.
+        // Event handlers store no progress, so their objects are not patched.
         let unpatchable = take(&mut self.watched, |resource| {
             lacks(resource, "patch")
                 && !is_ending(resource)
@@ -142,8 +142,9 @@ impl Resolution {
     }
 }
 
-/// While a CRD is being deleted, discovery lists only the deletion verbs for its resource. Patches are
-/// still accepted, and the objects cannot be deleted without their handlers.
+/// Returns `true` if the CRD of the resource is being deleted. Discovery lists only the deletion
+/// verbs then, but patches are still accepted, and the objects cannot be deleted without their
+/// handlers.
 fn is_ending(resource: &Resource) -> bool {
     let has = |verb: &str| resource.verbs.contains(verb);
     has("delete") && has("deletecollection") && !has("create") && !has("update")
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_webhooks_are_not_watched_and_not_complained_about() {
+    fn resources_of_webhooks_are_neither_watched_nor_warned_of() {
         let webhook = HandlerKind::Admission(kopf_core::admission::WebhookType::Validating);
         let handlers = [
             (webhook, named("things")),
@@ -247,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn children_without_owners_are_complained_about() {
+    fn children_without_owners_cause_warnings() {
         let kinds = [kind("g", "things"), kind("", "pods")];
         let kinds = kinds.into_iter().map(Arc::new).collect();
         let orphaned = [owning(HandlerKind::Child, None)];
         let warnings = resolve(&orphaned, &kinds).warnings;
         let warning = warnings.first().unwrap();
         assert!(
-            warning.contains("\"fn\" of children is never called"),
+            warning.contains("child handler \"fn\" is never called"),
             "{warning}"
         );
         let named = [owning(HandlerKind::Child, Some(named("things")))];
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn each_selected_kind_is_watched_once() {
+    fn each_selected_resource_is_watched_once() {
         let handlers = [
             (CREATE, named("things")),
             (EVENT, named("things")),
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_kinds_are_not_served_whoever_selects_them() {
+    fn ambiguous_resources_are_not_served_to_any_handler() {
         let handlers = [(CREATE, named("things")), (EVENT, named("things.one"))];
         let kinds = [kind("one", "things"), kind("two", "things")];
         let (watched, warnings) = resolved(&handlers, &kinds);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_group_goes_first() {
+    fn the_core_group_is_preferred() {
         let kinds = [kind("", "pods"), kind("metrics.k8s.io", "pods")];
         let (watched, warnings) = resolved(&[(CREATE, named("pods"))], &kinds);
         assert_eq!(watched, ["pods.v1"]);
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn several_kinds_can_be_meant() {
+    fn a_selector_can_select_several_resources() {
         let kinds = [kind("one", "things"), kind("two", "things")];
         let (watched, warnings) = resolved(&[(CREATE, Selector::everything())], &kinds);
         assert_eq!(watched, ["things.v1.one", "things.v1.two"]);
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn unresolved_selectors_do_not_disturb_others() {
+    fn unresolved_selectors_do_not_affect_others() {
         let handlers = [
             (CREATE, named("absent")),
             (CREATE, named("things")),
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_cannot_be_watched_are_not_served() {
+    fn unwatchable_resources_are_not_served() {
         let kinds = [
             without("list", kind("g", "ones")),
             without("watch", kind("g", "twos")),
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn only_handlers_of_changes_need_to_patch() {
+    fn only_change_handlers_need_patches() {
         let kinds = ["ones", "twos"].map(|plural| without("patch", kind("g", plural)));
         let handlers = [(EVENT, Selector::everything()), (CREATE, named("twos"))];
         let (watched, warnings) = resolved(&handlers, &kinds);
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_that_panics_is_skipped_where_it_does() {
+    fn a_panicking_selector_is_skipped_for_that_resource() {
         let panicking = Selector::predicate(|resource| {
             assert!(resource.plural == "ones", "not my kind");
             true
@@ -364,14 +365,14 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "The selector of the handler \"fn\" cannot be asked about twos.v1.g, which will \
+                "The selector of the handler \"fn\" failed for twos.v1.g, which will \
                  not be served by it: it has panicked: not my kind"
             ]
         );
     }
 
     #[test]
-    fn kinds_are_served_until_their_definitions_are_gone() {
+    fn resources_are_served_until_their_crds_are_gone() {
         let verbs = ["delete", "deletecollection", "get", "list", "watch"];
         let ending = Resource {
             verbs: verbs.map(str::to_owned).into(),

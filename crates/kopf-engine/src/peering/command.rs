@@ -1,4 +1,5 @@
-//! The commands `freeze` and `resume`: a peer record of a person or script, which is not renewed.
+//! The commands `freeze` and `resume`, which write a peer record for a person or script that is not
+//! renewed.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::observation::{Findings, NamespaceObserver, ResourceObserver, insights
 #[non_exhaustive]
 pub enum Error {
     /// The discovery of resources failed.
-    #[error("the resources of the cluster cannot be discovered")]
+    #[error("cannot discover the resources of the cluster")]
     Discovery(#[source] Box<kopf_client::Error>),
     /// The CRD of peering objects does not exist.
     #[error("cannot find the peering resource: there are no {plural} in the cluster")]
@@ -30,18 +31,18 @@ pub enum Error {
         plural: &'static str,
     },
     /// No namespace matches the selection.
-    #[error("no namespace is selected")]
+    #[error("no namespace matches the selection")]
     NoNamespace,
-    /// The peering object does not exist in any of the places.
+    /// The peering object does not exist in any of the searched namespaces.
     #[error("the peering {name:?} is not found {places}")]
     NotFound {
         /// The name of the peering.
         name: String,
-        /// The places that were searched.
+        /// The searched namespaces.
         places: String,
     },
     /// The server rejected the change.
-    #[error("the peering {object} cannot be changed")]
+    #[error("cannot change the peering {object}")]
     Refused {
         /// The peering object.
         object: String,
@@ -59,8 +60,8 @@ pub struct CommandOutcome {
     pub changed: Vec<String>,
     /// Peering objects without a record to remove.
     pub unchanged: Vec<String>,
-    /// Other live peers. For `freeze`: those of a higher priority, which are not paused. For `resume`:
-    /// all peers, if there was no record to remove.
+    /// Other live peers. For `freeze`: those of a higher priority, which are not paused. For
+    /// `resume`: all peers, if there was no record to remove.
     pub others: Vec<Peer>,
 }
 
@@ -91,7 +92,6 @@ pub async fn resume(
     execute(client, settings, scope, identity, Command::Resume).await
 }
 
-/// The commands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Command {
     Freeze,
@@ -196,7 +196,7 @@ fn not_found(name: &str, absent: &[PeeringObject]) -> Error {
     }
 }
 
-/// Returns all selected peering objects, which may or may not exist.
+/// Returns all selected peering objects, whether or not they exist.
 async fn peering_objects(
     client: &Client,
     settings: &Arc<Settings>,

@@ -1,4 +1,5 @@
-//! Peering: of several operators for the same objects, only the one with the highest priority works.
+//! Peering: of several operators that serve the same objects, only the one with the highest
+//! priority is active.
 //!
 //! ```text
 //! Peerings ── for every peering kind × served namespace ─┬─ PeerWatcher    reads, pauses
@@ -98,18 +99,16 @@ impl Peerings {
             let what = if kinds.is_empty() {
                 "The CRDs of peering objects are not found"
             } else {
-                "There is no place for peering objects"
+                "No served namespace can contain peering objects"
             };
-            warn!(
-                "{what}. Operations are paused until they are there, since peering is mandatory."
-            );
+            warn!("{what}. Operations are paused until they exist, since peering is mandatory.");
         }
         if !peering.standalone
             && !peering.clusterwide
             && *namespaces == Namespaces::All
             && !std::mem::replace(&mut self.is_warned, true)
         {
-            warn!("Peering per namespace is not possible for an operator of the whole cluster.");
+            warn!("Namespaced peering is not possible for a cluster-wide operator.");
         }
         if is_missing {
             self.missing.set(true);
@@ -160,7 +159,8 @@ fn kinds(peering: &Peering, resources: &Resources) -> Vec<Arc<Resource>> {
     resources.iter().filter(is_peering).cloned().collect()
 }
 
-/// Returns the resources and namespaces of peering objects. Cluster-scoped objects have no namespace.
+/// Returns the resources and namespaces of peering objects. Cluster-scoped objects have no
+/// namespace.
 fn places(kinds: &[Arc<Resource>], namespaces: &Namespaces) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for resource in kinds {
@@ -206,7 +206,7 @@ impl Starting {
             assignments: self.shared.assignments.clone(),
             exiting: self.shared.ending.clone(),
         };
-        let sign = self.shared.inspect.vitals().stream(place.to_string());
+        let health = self.shared.inspect.vitals().stream(place.to_string());
         let known = self.shared.known_peers.clone();
         Box::pin(async move {
             debug!("Starting the watch-stream for {place}.");
@@ -216,7 +216,7 @@ impl Starting {
                 place.namespace.clone(),
                 &context.settings.watching,
             );
-            let reading = PeerWatcher::new(&me, flag, sign)
+            let reading = PeerWatcher::new(&me, flag, health)
                 .noting(known)
                 .run(observer);
             me.run(reading, &stop).await;
@@ -224,8 +224,8 @@ impl Starting {
         })
     }
 
-    /// Creates the pause flag of a peering. It is set at the start of the operator, until the first
-    /// listing; for peerings that appear later, only if peering is mandatory.
+    /// Creates the pause flag of a peering. At the start of the operator, it is set until the first
+    /// listing. For peerings that appear later, it is set only if peering is mandatory.
     fn flag(&self, pause: &Pause, peering: &Peering, namespace: Option<&str>) -> Flag {
         let name = &peering.name;
         let mut flag = pause.flag(match namespace {

@@ -53,7 +53,7 @@ fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// The name of the user whose process it is.
+/// Returns the name of the user that runs the process.
 fn named(status: &str, users: &str) -> Option<String> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     let uid = line.split_whitespace().next()?;
@@ -64,7 +64,7 @@ fn named(status: &str, users: &str) -> Option<String> {
     })
 }
 
-/// All names that the machine is known by, if it is known by this one.
+/// Returns all names of the machine, if `hosts` contains its own name.
 fn aliases<'a>(own: &str, hosts: &'a str) -> Vec<&'a str> {
     let lines = hosts
         .lines()
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn two_operators_of_one_process_are_different() {
+    async fn operators_of_one_process_have_different_identities() {
         let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
         let (one, two) = (detect(clock), detect(clock));
         if pod().is_none() {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_found_by_their_numbers() {
+    fn users_are_found_by_their_ids() {
         let status = "Name:\tx\nUid:\t1000\t1000\t1000\t1000\n";
         let users = "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nnonsense\n";
         assert_eq!(named(status, users).as_deref(), Some("me"));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_have_aliases() {
+    fn aliases_of_the_machine_are_found() {
         let hosts = "127.0.0.1 localhost\n10.0.0.5 box.example.com box # mine\n";
         assert_eq!(aliases("box", hosts), ["box.example.com", "box"]);
         assert!(aliases("other", hosts).is_empty());

@@ -21,11 +21,11 @@ use super::peering_object::PeeringObject;
 use crate::clock::Clock;
 use crate::leading::{Assignments, Pass};
 
-/// Time limit for removing the record at exit. A record that is left expires.
-const EXITING: Duration = Duration::from_secs(3);
+/// Time limit for removing the record at exit. A leftover record expires.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Delay after a failed write, and the least time between renewals of a removed record.
-const RETRY: Duration = Duration::from_secs(5);
+/// Delay after a failed write, and the minimum time between renewals of a removed record.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The writing side of a peering.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Participation {
     pub(super) exiting: CancellationToken,
 }
 
-/// Requests of the reading side, and the state of the writing side.
+/// Requests of the reading side, and results of the writing side.
 #[derive(Debug, Default)]
 pub(super) struct WriteRequests {
     dead: Mutex<BTreeSet<String>>,
@@ -102,7 +102,7 @@ impl Participation {
             () = reading => {}
             () = stop.cancelled() => {
                 // A request in flight must not arrive after the removal of the record.
-                if timeout(EXITING, &mut writing).await.is_err() {
+                if timeout(EXIT_TIMEOUT, &mut writing).await.is_err() {
                     warn!("Couldn't remove self from the peering {} in time. Ignoring.", self.object);
                 }
             }
@@ -134,7 +134,7 @@ impl Participation {
             let written = Instant::now();
             let until = written + wait.min(super::peer_watcher::MAX_DURATION);
             tokio::select! {
-                () = self.serve(written + RETRY, until, stop) => {}
+                () = self.serve(written + RETRY_DELAY, until, stop) => {}
                 () = pass.ended(), if !exits() => {}
             }
         }
@@ -173,7 +173,7 @@ impl Participation {
             }
             Err(error) => {
                 warn!("Keep-alive in {} has failed: {error}", self.object);
-                wait.min(RETRY)
+                wait.min(RETRY_DELAY)
             }
         }
     }
@@ -187,7 +187,8 @@ impl Participation {
     }
 
     /// Processes requests until the next renewal is due or requested. A record that another client
-    /// has removed is renewed at `earliest`: a client with a wrong clock removes it repeatedly.
+    /// has removed is renewed no earlier than `earliest`, because a client with a wrong clock
+    /// removes it repeatedly.
     async fn serve(&self, earliest: Instant, mut until: Instant, stop: &CancellationToken) {
         loop {
             if self.requests.is_lost.swap(false, Ordering::AcqRel) {

@@ -1,4 +1,5 @@
-//! The watcher of one peering object: pauses and resumes this operator according to the records of its peers.
+//! The watcher of one peering object, which pauses and resumes this operator according to its
+//! peers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
 use super::participation::Participation;
-use crate::health::Sign;
+use crate::health::StreamHealth;
 use crate::known_peers::KnownPeers;
 use crate::pausing::Flag;
 
-/// Time to wait for the first listing if peering is optional and the peering object cannot be watched.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// Time to wait for the first listing if peering is optional and the peering object cannot be
+/// watched.
+const FIRST_LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time to wait for the watch event of the own record that was written on expiry.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,12 +46,12 @@ pub(super) struct PeerWatcher<'a> {
     /// Malformed records that were already logged.
     garbage: BTreeSet<String>,
     /// `true` after a failure of the watch until the next listing.
-    is_troubled: bool,
+    is_failing: bool,
     /// `true` if the latest status contained the own record.
     is_present: bool,
     began: Instant,
     /// The state of the watch for health probes.
-    sign: Sign,
+    health: StreamHealth,
     /// Identities of all peers that were seen.
     known: KnownPeers,
 }
@@ -76,7 +78,7 @@ impl State {
 
 impl<'a> PeerWatcher<'a> {
     /// Creates a watcher. The flag is left unchanged until the first listing.
-    pub(super) fn new(me: &'a Participation, flag: Flag, sign: Sign) -> Self {
+    pub(super) fn new(me: &'a Participation, flag: Flag, health: StreamHealth) -> Self {
         Self {
             me,
             flag,
@@ -86,10 +88,10 @@ impl<'a> PeerWatcher<'a> {
             deadline: None,
             is_awaiting_echo: false,
             garbage: BTreeSet::new(),
-            is_troubled: false,
+            is_failing: false,
             is_present: false,
             began: Instant::now(),
-            sign,
+            health,
             known: KnownPeers::default(),
         }
     }
@@ -101,7 +103,7 @@ impl<'a> PeerWatcher<'a> {
 
     /// Processes the signals of the observer until the future is dropped.
     pub(super) async fn run(mut self, mut observer: Observer) {
-        self.sign.listening(observer.pulse());
+        self.health.listening(observer.pulse());
         loop {
             let deadline = self.deadline;
             let expiration = async {
@@ -122,8 +124,8 @@ impl<'a> PeerWatcher<'a> {
             Signal::Listing => self.is_listed = false,
             Signal::Item(item) => self.look(&item),
             Signal::Listed { .. } => {
-                self.is_troubled = false;
-                self.sign.fine();
+                self.is_failing = false;
+                self.health.healthy();
                 if !self.is_listed {
                     self.vanish();
                 }
@@ -132,7 +134,7 @@ impl<'a> PeerWatcher<'a> {
                 error, permanent, ..
             } => {
                 let (resource, object) = (&self.me.object.resource, &self.me.object);
-                if !std::mem::replace(&mut self.is_troubled, true) {
+                if !std::mem::replace(&mut self.is_failing, true) {
                     let state = if permanent {
                         "not possible"
                     } else {
@@ -144,12 +146,12 @@ impl<'a> PeerWatcher<'a> {
                     );
                 }
                 if permanent {
-                    self.sign.refused(error.to_string());
+                    self.health.refused(error.to_string());
                 } else {
-                    self.sign.troubled(error.to_string());
+                    self.health.failing(error.to_string());
                 }
                 // Optional peering must not keep the operator from starting.
-                let is_over = permanent || self.began.elapsed() >= FIRST_LOOK;
+                let is_over = permanent || self.began.elapsed() >= FIRST_LISTING_TIMEOUT;
                 if self.state == State::Unknown && !self.me.settings.mandatory && is_over {
                     self.flag.set(false);
                 }
@@ -185,7 +187,7 @@ impl<'a> PeerWatcher<'a> {
             self.me.requests.restore();
         }
         if self.me.requests.is_absent() {
-            // The peering object was created: announce this operator to its peers.
+            // The peering object was created: write the own record.
             self.me.requests.touch();
         }
     }
@@ -198,7 +200,7 @@ impl<'a> PeerWatcher<'a> {
         if self.me.settings.mandatory {
             if before != State::Absent {
                 warn!(
-                    "The peering {} is not found. Operations are paused until it is there, since \
+                    "The peering {} is not found. Operations are paused until it exists, since \
                      peering is mandatory.",
                     self.me.object
                 );
@@ -276,7 +278,7 @@ impl<'a> PeerWatcher<'a> {
     }
 }
 
-/// Logs the end of a pause. The original has one text for all reasons.
+/// Logs the end of a pause. The original has one message for all reasons.
 fn log_resuming(before: State, style: Style) {
     let reason = match (style, before) {
         (Style::Native, State::Outranked) => "Operators with a higher priority are gone.",

@@ -1,4 +1,4 @@
-//! K8s-events of objects: queued by handlers and loggers, sent in the background.
+//! Kubernetes events of objects: queued by handlers and loggers, sent in the background.
 //!
 //! [`Poster`] queues events, [`run`] sends them one at a time in order. Posting never delays
 //! handling: the queue is bounded, repeats of a queued event are folded into it with a count, and
@@ -30,11 +30,11 @@ const LOGGING: &str = "Logging";
 /// The queue of events to post. Cheap to clone; clones share the queue.
 #[derive(Clone)]
 pub struct Poster {
-    desk: Option<Arc<Desk>>,
+    inner: Option<Arc<Inner>>,
 }
 
 /// State shared by the clones of a poster and the sending task.
-struct Desk {
+struct Inner {
     settings: Arc<Settings>,
     clock: Clock,
     queue: Mutex<Queue>,
@@ -55,7 +55,7 @@ impl Poster {
         metrics: Option<Arc<PostingMetrics>>,
     ) -> Self {
         Self {
-            desk: Some(Arc::new(Desk {
+            inner: Some(Arc::new(Inner {
                 settings,
                 clock,
                 queue: Mutex::default(),
@@ -67,10 +67,10 @@ impl Poster {
 
     /// Returns a poster that drops everything.
     pub fn disabled() -> Self {
-        Self { desk: None }
+        Self { inner: None }
     }
 
-    /// Posts an event regardless of the settings. `None` are the default delays between attempts.
+    /// Posts an event regardless of the settings. `None` means the default delays between attempts.
     pub fn post(
         &self,
         object: &ObjectReference,
@@ -79,26 +79,26 @@ impl Poster {
         message: String,
         backoffs: Option<Backoffs>,
     ) {
-        let Some(desk) = &self.desk else { return };
+        let Some(inner) = &self.inner else { return };
         // An operator that watches events would react to its own ones forever.
         if is_event(object) {
             return;
         }
-        let now = desk.clock.now();
+        let now = inner.clock.now();
         let event = Event {
             object: object.clone(),
             type_: type_.to_owned(),
             reason: reason.to_owned(),
             message: shortened(message),
         };
-        let posting = &desk.settings.posting;
+        let posting = &inner.settings.posting;
         let backoffs = backoffs.unwrap_or_else(|| posting.default_backoffs.clone());
-        let mut queue = desk.queue();
+        let mut queue = inner.queue();
         let accepted = queue.push(event, backoffs, now, posting.queue_limit);
-        desk.count(&accepted, &queue);
+        inner.count(&accepted, &queue);
         drop(queue);
         match accepted {
-            Accepted::Queued => desk.arrived.notify_one(),
+            Accepted::Queued => inner.arrived.notify_one(),
             Accepted::Folded | Accepted::Dropped => {}
             Accepted::FirstDropped => {
                 tracing::warn!(
@@ -148,12 +148,14 @@ impl Poster {
 
     /// Returns the number of events dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
-        self.desk.as_ref().map_or(0, |desk| desk.queue().dropped)
+        self.inner.as_ref().map_or(0, |inner| inner.queue().dropped)
     }
 
     /// Returns `true` if no event is queued or being sent.
     pub fn is_idle(&self) -> bool {
-        self.desk.as_ref().is_none_or(|desk| desk.queue().is_idle())
+        self.inner
+            .as_ref()
+            .is_none_or(|inner| inner.queue().is_idle())
     }
 
     /// Returns `true` if posting is enabled.
@@ -168,7 +170,7 @@ impl Poster {
     }
 
     fn posting(&self) -> Option<&settings::Posting> {
-        self.desk.as_ref().map(|desk| &desk.settings.posting)
+        self.inner.as_ref().map(|inner| &inner.settings.posting)
     }
 }
 
@@ -181,7 +183,7 @@ impl fmt::Debug for Poster {
     }
 }
 
-impl Desk {
+impl Inner {
     fn count(&self, accepted: &Accepted, queue: &Queue) {
         let Some(metrics) = &self.metrics else { return };
         match accepted {
@@ -208,35 +210,35 @@ impl Desk {
 ///
 /// Can be dropped at any time: queued events are lost, the one in flight may or may not arrive.
 pub async fn run(poster: Poster, client: Client) {
-    let Some(desk) = poster.desk else {
+    let Some(inner) = poster.inner else {
         return std::future::pending().await;
     };
     loop {
         let (next, dropped) = {
-            let mut queue = desk.queue();
+            let mut queue = inner.queue();
             let next = queue.pop();
-            if let Some(metrics) = &desk.metrics {
+            if let Some(metrics) = &inner.metrics {
                 metrics.set_queued(queue.len());
             }
-            let limit = desk.settings.posting.queue_limit;
+            let limit = inner.settings.posting.queue_limit;
             (next, queue.end_of_burst(limit))
         };
         if let Some(dropped) = dropped {
             tracing::warn!(
-                "{dropped} k8s-events were dropped: they came faster than they could be posted."
+                "{dropped} k8s-events were dropped: they were created faster than they could be posted."
             );
         }
         match next {
             Some(next) => {
-                let sent = send(&client, &desk.settings.posting, &next).await;
-                if let Some(metrics) = &desk.metrics {
+                let sent = send(&client, &inner.settings.posting, &next).await;
+                if let Some(metrics) = &inner.metrics {
                     match sent {
                         Sent::Posted => metrics.posted.inc(),
                         Sent::Failed => metrics.failed.inc(),
                     };
                 }
             }
-            None => desk.arrived.notified().await,
+            None => inner.arrived.notified().await,
         }
     }
 }
@@ -244,13 +246,14 @@ pub async fn run(poster: Poster, client: Client) {
 /// The result of sending one event.
 enum Sent {
     Posted,
-    /// The server refuses it; that is logged.
+    /// The server rejected the event; a warning is logged.
     Failed,
 }
 
 async fn send(client: &Client, posting: &settings::Posting, next: &Next) -> Sent {
     let event = &next.event;
-    // Events are namespaced: those of cluster-scoped objects go to the namespace of the credentials.
+    // Events are namespaced: those of cluster-scoped objects go to the namespace of the
+    // credentials.
     let suggested = client.default_namespace();
     let namespace = [event.object.namespace.as_deref(), suggested.as_deref()]
         .into_iter()

@@ -96,7 +96,8 @@ impl Queue {
 
     /// Returns the number of events dropped in the burst that has just ended.
     pub(super) fn end_of_burst(&mut self, limit: usize) -> Option<u64> {
-        // Half of the queue, not one slot: otherwise the next drop would start another burst at once.
+        // The burst ends at half of the limit; otherwise the next drop would start another burst at
+        // once.
         let is_over = self.burst > 0 && self.order.len() <= limit / 2;
         is_over.then(|| std::mem::take(&mut self.burst))
     }

@@ -38,7 +38,7 @@ async fn send_all(poster: &Poster, client: Client) {
         }
     };
     tokio::select! {
-        () = run(poster.clone(), client) => panic!("the poster has ended by itself"),
+        () = run(poster.clone(), client) => panic!("the poster has ended"),
         () = sent => {}
     }
 }
@@ -144,7 +144,7 @@ async fn drops_are_counted_and_reported_once_per_burst() {
         [
             "Too many k8s-events are waiting to be posted: new ones are dropped. See the \
              setting posting.queue_limit.",
-            "7 k8s-events were dropped: they came faster than they could be posted.",
+            "7 k8s-events were dropped: they were created faster than they could be posted.",
         ]
     );
 }

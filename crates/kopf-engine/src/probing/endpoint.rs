@@ -37,7 +37,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// Returns the port to listen at; 0 is any free one.
+    /// Returns the port to listen at; 0 is any free port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -65,7 +65,7 @@ fn parse(text: &str) -> Result<Endpoint, &'static str> {
         Some(start) if start.eq_ignore_ascii_case(scheme) => text.get(scheme.len()..),
         _ => None,
     };
-    let rest = rest.ok_or("only http:// is possible")?;
+    let rest = rest.ok_or("only http:// is supported")?;
     if rest.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
         return Err("it contains spaces");
     }
@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<Endpoint, &'static str> {
         None => (rest, "/"),
     };
     if authority.contains('@') {
-        return Err("names and passwords are not checked");
+        return Err("credentials are not supported");
     }
     let (host, port) = match authority.strip_prefix('[') {
         Some(bracketed) => bracketed
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_taken_apart() {
+    fn addresses_are_parsed() {
         for (text, expected) in [
             ("http://example.com:8080/a/b", "http://example.com:8080/a/b"),
             ("HTTP://:8080/", "http://localhost:8080/"),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_are_refused_with_the_reason() {
+    fn invalid_addresses_are_rejected_with_the_reason() {
         for (text, problem) in [
             ("", "only http://"),
             ("localhost:8080", "only http://"),
@@ -143,7 +143,7 @@ mod tests {
             ("http://host:+80/", "the port"),
             ("http://[::1/", "the bracket"),
             ("http://[::1]x/", "the port"),
-            ("http://u@host/", "names and passwords"),
+            ("http://u@host/", "credentials"),
             ("http://host/?q", "must end with the path"),
             ("http://ho st/", "spaces"),
         ] {

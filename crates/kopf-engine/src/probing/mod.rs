@@ -8,9 +8,9 @@
 //! | `/livez`, `/healthz` | 200 if the operator receives events, otherwise 503; the reasons as JSON |
 //! | others | 404; 405 for methods other than GET and HEAD |
 //!
-//! The server is meant for a client on the same node that sends a request every few seconds, and must
-//! survive all others: connections are limited in number, in time and in size. When there are too many,
-//! the oldest one is closed.
+//! The server is meant for a client on the same node that sends a request every few seconds. To
+//! survive any other client, connections are limited in number, time and size. When there are too
+//! many, the oldest one is closed.
 
 mod endpoint;
 mod listening;

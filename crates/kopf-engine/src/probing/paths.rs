@@ -1,4 +1,4 @@
-//! The endpoints of an operator: which address serves which paths.
+//! The endpoints of an operator: addresses with their paths.
 
 use super::Endpoint;
 
@@ -113,7 +113,8 @@ fn own(endpoint: Endpoint, path: Option<String>) -> Site {
     }
 }
 
-/// Returns `true` if both would listen at the same port. Port 0 is any free one, and never the same.
+/// Returns `true` if both endpoints use the same port. Port 0 is any free port and differs every
+/// time.
 fn is_same_address(one: &Endpoint, other: &Endpoint) -> bool {
     one.host() == other.host() && one.port() == other.port() && one.port() != 0
 }
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(
             planned("http://:0/healthz", "http://:0/m").len(),
             2,
-            "any free port is another one each time"
+            "port 0 is a different port every time"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Readiness: whether an operator serves everything that it should, and the reasons if it does not.
+//! Readiness of an operator, with the reasons if it is not ready.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::health::Health;
 /// The conditions of readiness at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Conditions {
-    /// The streams, which also decide about the liveness.
+    /// The state of the streams, which also determines the liveness.
     pub(super) health: Health,
     /// One line for each stream whose first listing is not complete.
     pub(super) unlisted: Vec<String>,
@@ -22,11 +22,11 @@ pub(super) enum Condition {
     Running,
     /// There are credentials for the API server.
     Credentials,
-    /// The resources and the namespaces of the cluster are known.
+    /// The resources and namespaces of the cluster are discovered.
     Discovery,
     /// All indices are filled.
     Indices,
-    /// The event loop of the front reacts.
+    /// The event loop of the frontend reacts.
     EventLoop,
 }
 
@@ -44,10 +44,8 @@ impl Condition {
     fn reason(self) -> &'static str {
         match self {
             Self::Running => "the operator is stopping",
-            Self::Credentials => {
-                "there are no credentials for the API server: the login is pending"
-            }
-            Self::Discovery => "the resources of the cluster are not known yet",
+            Self::Credentials => "no credentials for the API server: the login is pending",
+            Self::Discovery => "the resources of the cluster are not discovered yet",
             Self::Indices => "the indices are not filled yet: no handlers are called until then",
             Self::EventLoop => {
                 "the event loop of the operator does not react: a handler may block it"
@@ -61,8 +59,8 @@ impl Conditions {
         self.unmet.is_empty() && self.unlisted.is_empty() && self.health.is_alive()
     }
 
-    /// Returns the body of the response. A pause is a note: a paused operator is a standby, and if it
-    /// were not ready, a rolling update would wait for it forever.
+    /// Returns the body of the response. A pause is only a note: a paused operator is a standby,
+    /// and a rolling update would wait forever for a standby that is not ready.
     pub(super) fn to_json(&self) -> Value {
         let unmet = self.unmet.iter();
         let mut reasons: Vec<Value> = unmet
@@ -74,7 +72,7 @@ impl Conditions {
     }
 }
 
-/// Returns the body of a response about the liveness.
+/// Returns the body of a response with the liveness.
 pub(super) fn liveness(health: &Health) -> Value {
     let problems = health.problems.iter();
     let reasons: Vec<Value> = problems.map(|problem| reason("streams", problem)).collect();
@@ -108,7 +106,7 @@ mod tests {
             "reasons": [
                 {
                     "check": "credentials",
-                    "message": "there are no credentials for the API server: the login is pending",
+                    "message": "no credentials for the API server: the login is pending",
                 },
                 {"check": "streams", "message": "others: not listed yet"},
                 {"check": "streams", "message": "silent"},

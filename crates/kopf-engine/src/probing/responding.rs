@@ -11,18 +11,18 @@ use kopf_client::Client;
 use tokio::time::timeout;
 
 use super::paths::{Paths, Route};
-use super::prober::Desk;
+use super::prober::ReportHandle;
 use super::readiness::{Condition, Conditions, liveness};
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::Pulse;
 use crate::metrics::Format;
 
-/// Upper bound for the probe handlers.
-const ANSWERING: Duration = Duration::from_secs(30);
+/// Time limit for the probe handlers.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Upper bound for the front to react.
-const PULSE: Duration = Duration::from_secs(10);
+/// Time limit for the frontend to react.
+const PULSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 const JSON: &str = "application/json; charset=utf-8";
 
@@ -32,11 +32,10 @@ pub(super) struct Responder {
     pub(super) client: Client,
     pub(super) barrier: Barrier,
     pub(super) pulse: Option<Arc<dyn Pulse>>,
-    /// The reaction of the original's endpoint to an operator that receives no events.
+    /// The response of the probe path if the operator receives no events.
     pub(super) honesty: Honesty,
     pub(super) paths: Paths,
-    /// Reports of the probe handlers.
-    pub(super) desk: Desk,
+    pub(super) reports: ReportHandle,
 }
 
 /// The setting `process.honest_liveness`.
@@ -52,10 +51,13 @@ impl Responder {
     /// Responds to a request.
     pub(super) async fn respond<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         let Some(route) = self.paths.route(request.uri().path()) else {
-            return text(StatusCode::NOT_FOUND, "there is nothing here");
+            return text(StatusCode::NOT_FOUND, "not found");
         };
         if request.method() != Method::GET && request.method() != Method::HEAD {
-            let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is possible");
+            let mut refusal = text(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only GET and HEAD are supported",
+            );
             let allowed = HeaderValue::from_static("GET, HEAD");
             refusal.headers_mut().insert(ALLOW, allowed);
             return refusal;
@@ -68,15 +70,15 @@ impl Responder {
         }
     }
 
-    /// Responds as the original does.
+    /// Responds with the same statuses and bodies as the original.
     async fn probe(&self) -> Response<Full<Bytes>> {
         let health = self.inspect.health();
         if self.honesty == Honesty::Honest && !health.is_alive() {
             return text(StatusCode::SERVICE_UNAVAILABLE, health.to_string());
         }
-        match timeout(ANSWERING, self.desk.report()).await {
+        match timeout(PROBE_TIMEOUT, self.reports.report()).await {
             Ok(Some(report)) => match report.as_ref() {
-                // A map with strings as keys can always be written.
+                // A map with string keys can always be serialized.
                 Ok(values) => {
                     let body = serde_json::to_vec(values).unwrap_or_default();
                     response(StatusCode::OK, JSON, body)
@@ -134,10 +136,10 @@ impl Responder {
     }
 }
 
-/// Returns `false` if the front has a pulse and does not react in time.
+/// Returns `false` if the frontend has a pulse and does not react in time.
 pub(super) async fn reacts(pulse: Option<&dyn Pulse>) -> bool {
     match pulse {
-        Some(pulse) => timeout(PULSE, pulse.beat()).await.is_ok(),
+        Some(pulse) => timeout(PULSE_TIMEOUT, pulse.beat()).await.is_ok(),
         None => true,
     }
 }
@@ -187,7 +189,7 @@ mod tests {
     impl Asking<'_> {
         async fn ask(&self, method: &str, path: &str, accept: &str) -> Response<Full<Bytes>> {
             let report = self.report.clone();
-            let (desk, prober) = Prober::new(async move || report.clone());
+            let (reports, prober) = Prober::new(async move || report.clone());
             let responder = Responder {
                 inspect: self.inspect.clone(),
                 client: serve(|_| Answer::Never).0,
@@ -198,7 +200,7 @@ mod tests {
                     probe: Some("/healthz".to_owned()),
                     metrics: Some("/metrics".to_owned()),
                 },
-                desk,
+                reports,
             };
             let request = Request::builder()
                 .method(method)
@@ -207,7 +209,7 @@ mod tests {
                 .body(())
                 .unwrap();
             tokio::select! {
-                () = prober.run() => panic!("it ended too early"),
+                () = prober.run() => panic!("the prober ended"),
                 response = responder.respond(&request) => response,
             }
         }

@@ -18,27 +18,27 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::listening::Doors;
+use super::listening::Listeners;
 use super::paths::{Role, Site};
-use super::prober::{Desk, Prober, report};
+use super::prober::{Prober, ReportHandle, report};
 use super::responding::{Honesty, Responder, reacts};
 use crate::activities::Activities;
 use crate::shared::Shared;
 
-/// Upper bound for the number of connections.
-const CONNECTIONS: usize = 64;
+/// Maximum number of connections.
+const MAX_CONNECTIONS: usize = 64;
 
-/// Upper bound for the time until the headers of a request are read.
-const ASKING: Duration = Duration::from_secs(5);
+/// Time limit for reading the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Upper bound for the age of a connection.
-const CONNECTED: Duration = Duration::from_secs(60);
+/// Maximum age of a connection.
+const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// Time for pending responses at the end.
-const ENDING: Duration = Duration::from_secs(1);
+/// Time limit for pending responses at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Delay after a connection could not be accepted, such as without free file descriptors.
-const EXHAUSTED: Duration = Duration::from_millis(100);
+/// Delay after a connection could not be accepted, for example because of the limit of open files.
+const ACCEPT_DELAY: Duration = Duration::from_millis(100);
 
 /// Serves one address until it is stopped.
 ///
@@ -49,8 +49,8 @@ pub(crate) async fn serve(
     site: Site,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let doors = Doors::open(&site.endpoint).await?;
-    if let Some(address) = doors.address() {
+    let listeners = Listeners::open(&site.endpoint).await?;
+    if let Some(address) = listeners.address() {
         match site.role {
             Role::Probes => shared.inspect.set_probed_at(address),
             Role::Metrics => shared.inspect.set_measured_at(address),
@@ -63,34 +63,34 @@ pub(crate) async fn serve(
     let pool = shared.executor.pool.clone();
     let activities = Activities::new(Activity::Probe, &shared.registry, pool);
     let probed = Arc::clone(&shared);
-    let (desk, prober) = Prober::new(async move || {
+    let (reports, prober) = Prober::new(async move || {
         let context = || Arc::clone(&probed.context);
         if !reacts(probed.context.pulse.as_deref()).await {
-            return Err(DEAD.to_owned());
+            return Err(UNRESPONSIVE.to_owned());
         }
         report(activities.run(context).await)
     });
-    let responder = Arc::new(responder(&shared, site, desk));
+    let responder = Arc::new(responder(&shared, site, reports));
     let mut connections = Connections::default();
     let probing = prober.run();
     tokio::pin!(probing);
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
-            // It runs for as long as there are desks, such as the one of the responder.
+            // The prober runs while a handle exists, such as that of the responder.
             () = &mut probing => break,
             Some(_) = connections.tasks.join_next() => {}
-            accepted = doors.accept() => match accepted {
+            accepted = listeners.accept() => match accepted {
                 Ok(stream) => connections.add(stream, Arc::clone(&responder)),
                 Err(error) => {
                     warn!("A connection of a probe cannot be accepted: {error}");
-                    sleep(EXHAUSTED).await;
+                    sleep(ACCEPT_DELAY).await;
                 }
             },
         }
     }
-    drop(doors);
-    let ending = timeout(ENDING, async {
+    drop(listeners);
+    let ending = timeout(SHUTDOWN_TIMEOUT, async {
         tokio::select! {
             () = &mut probing => {}
             () = connections.end() => {}
@@ -101,10 +101,10 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// Reported if the front does not react.
-const DEAD: &str = "the event loop of the operator does not react: a handler may block it";
+/// Reported if the frontend does not react.
+const UNRESPONSIVE: &str = "the event loop of the operator does not react: a handler may block it";
 
-fn responder(shared: &Shared, site: Site, desk: Desk) -> Responder {
+fn responder(shared: &Shared, site: Site, reports: ReportHandle) -> Responder {
     let context = &shared.context;
     Responder {
         inspect: shared.inspect.clone(),
@@ -117,7 +117,7 @@ fn responder(shared: &Shared, site: Site, desk: Desk) -> Responder {
             Honesty::AsOriginal
         },
         paths: site.paths,
-        desk,
+        reports,
     }
 }
 
@@ -131,14 +131,14 @@ struct Connections {
 impl Connections {
     fn add(&mut self, stream: TcpStream, responder: Arc<Responder>) {
         self.order.retain(|connection| !connection.is_finished());
-        if self.order.len() >= CONNECTIONS
+        if self.order.len() >= MAX_CONNECTIONS
             && let Some(oldest) = self.order.pop_front()
         {
             oldest.abort();
         }
         let task = self.tasks.spawn(async move {
             // An error of a connection ends that connection only.
-            let _ = timeout(CONNECTED, converse(stream, responder)).await;
+            let _ = timeout(MAX_AGE, serve_connection(stream, responder)).await;
         });
         self.order.push_back(task);
     }
@@ -148,14 +148,17 @@ impl Connections {
     }
 }
 
-async fn converse(stream: TcpStream, responder: Arc<Responder>) -> Result<(), hyper::Error> {
+async fn serve_connection(
+    stream: TcpStream,
+    responder: Arc<Responder>,
+) -> Result<(), hyper::Error> {
     let service = service_fn(move |request: Request<Incoming>| {
         let responder = Arc::clone(&responder);
         async move { Ok::<_, Infallible>(responder.respond(&request).await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(ASKING)
+        .header_read_timeout(HEADER_TIMEOUT)
         .keep_alive(false)
         .max_buf_size(16 * 1024)
         .serve_connection(TokioIo::new(stream), service)

@@ -1,5 +1,5 @@
-//! The load of one stream: the events in the mailboxes of its objects. Beyond the limits, the stream is
-//! read more slowly; nothing is dropped.
+//! The load of one stream: the events in the mailboxes of its objects. Beyond the limits, reading
+//! of the stream is suspended; events are not dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,12 +8,12 @@ use tokio::sync::Notify;
 
 use crate::metrics::{self, Arrival, ResourceMetrics};
 
-/// Shared by a stream and the mailboxes of its objects.
+/// Counters shared by a stream and the mailboxes of its objects.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     events: AtomicUsize,
     bytes: AtomicUsize,
-    /// All entries, those included that do not count as events.
+    /// All entries, including those that do not count as events.
     entries: AtomicUsize,
     relief: Notify,
     metrics: Option<Arc<ResourceMetrics>>,
@@ -30,7 +30,7 @@ impl metrics::Queued for Load {
 }
 
 impl Load {
-    /// Creates an empty load that is measured for the resource.
+    /// Creates an empty load that reports to these metrics.
     pub(crate) fn measured(metrics: Option<Arc<ResourceMetrics>>) -> Self {
         Self {
             metrics,
@@ -38,12 +38,12 @@ impl Load {
         }
     }
 
-    /// Notes that a mailbox is not empty any more.
+    /// Records that a mailbox has become non-empty.
     pub(crate) fn arrive(&self) -> Option<Arrival> {
         Some(self.metrics.as_ref()?.waiting.arrive())
     }
 
-    /// Notes that a mailbox is empty again.
+    /// Records that a mailbox has become empty.
     pub(crate) fn leave(&self, arrival: Option<Arrival>) {
         if let (Some(metrics), Some(arrival)) = (&self.metrics, arrival) {
             metrics.waiting.leave(arrival);
@@ -78,7 +78,7 @@ impl Load {
         loop {
             let events = self.events.load(Ordering::Acquire);
             let bytes = self.bytes.load(Ordering::Acquire);
-            // An entry larger than the limit passes alone.
+            // An entry larger than the limit is accepted alone.
             if (events < max_events && bytes < max_bytes) || bytes == 0 {
                 return;
             }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn room_comes_back_when_events_are_taken() {
+    async fn taken_events_free_capacity() {
         let load = Load::default();
         load.add(2, 10);
         load.room(3, 100).await;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_event_passes_however_large_it_is() {
+    async fn one_event_is_accepted_regardless_of_its_size() {
         Load::default().room(1, 0).await;
     }
 }

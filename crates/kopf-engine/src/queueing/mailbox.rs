@@ -1,4 +1,4 @@
-//! The mailbox of one object: written by its stream, read by its driver.
+//! The mailbox of one object, written by its stream and read by its driver.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use super::load::Load;
 use crate::metrics::Arrival;
 use crate::permits::Priority;
 
-/// Limit of remembered versions of replaced entries.
-const SUPERSEDED: usize = 16;
+/// Maximum number of stored versions of replaced entries.
+const MAX_SUPERSEDED: usize = 16;
 
 /// One entry of a mailbox.
 #[derive(Debug)]
@@ -26,7 +26,8 @@ pub(crate) enum Queued {
     },
     /// The object is absent from a complete listing.
     Vanished,
-    /// Children of the object have changed. Not an entry of its own: see [`Mailbox::push`].
+    /// Children of the object have changed. Stored as a flag, not as an entry: see
+    /// [`Mailbox::push`].
     Nudge,
 }
 
@@ -67,8 +68,8 @@ impl Queued {
         }
     }
 
-    /// Number of events for the limit of queued events. Listed objects are limited by bytes alone: the
-    /// watch begins only after the listing is read, and changes must overtake it.
+    /// Returns the number of events for the limit of queued events. Listed objects are limited only
+    /// by bytes: the watch begins after the listing is read, and changes must overtake it.
     fn events(&self) -> usize {
         match self {
             Self::Event { event, .. } => usize::from(*event != EventType::Listed),
@@ -81,7 +82,8 @@ impl Queued {
 #[derive(Debug, Default)]
 pub(crate) struct Drained {
     pub(crate) entries: VecDeque<Queued>,
-    /// Versions of entries that newer ones have replaced. Of numeric versions, the newest is enough.
+    /// Versions of entries that were replaced by newer ones. Of numeric versions, only the newest
+    /// is kept.
     pub(crate) superseded: VecDeque<Box<str>>,
 }
 
@@ -99,13 +101,13 @@ struct Inner {
     drained: Drained,
     nudged: bool,
     closed: bool,
-    /// The arrival of the oldest entry since the mailbox was empty, if that is measured.
+    /// The arrival of the oldest entry since the mailbox was empty, if measured.
     since: Option<Arrival>,
 }
 
 impl Mailbox {
     /// Creates a mailbox. With `keep_all`, every entry is kept until it is read; otherwise only the
-    /// newest one.
+    /// newest one is kept.
     pub(crate) fn new(load: Arc<Load>, keep_all: bool) -> Self {
         Self {
             inner: Mutex::default(),
@@ -119,7 +121,8 @@ impl Mailbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an entry; returns it if the mailbox is closed. A nudge is a flag, which replaces nothing.
+    /// Adds an entry; returns it if the mailbox is closed. A nudge only sets a flag and replaces no
+    /// entry.
     pub(crate) fn push(&self, entry: Queued) -> Result<(), Queued> {
         let mut inner = self.lock();
         if inner.closed {
@@ -147,7 +150,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes everything.
+    /// Takes all entries.
     pub(crate) fn drain(&self) -> Drained {
         let mut inner = self.lock();
         inner.nudged = false;
@@ -205,7 +208,7 @@ impl Mailbox {
         self.lock().nudged
     }
 
-    /// Ignores the last nudge: there is no object that children could belong to.
+    /// Clears the nudge, because the object does not exist.
     pub(crate) fn drop_nudge(&self) {
         self.lock().nudged = false;
     }
@@ -219,13 +222,13 @@ impl Mailbox {
             .is_some_and(Queued::is_listed)
     }
 
-    /// Waits for the next entry. Cancel-safe. May return without one.
+    /// Waits for the next entry. Cancel-safe. May return spuriously.
     pub(crate) async fn arrival(&self) {
         self.arrival.notified().await;
     }
 
-    /// Returns the priority of the object: with changes in the mailbox, it goes ahead of those that
-    /// are merely listed. `listed`: some listed entries are already taken and still to be handled.
+    /// Returns the priority of the object: objects with changes in the mailbox precede those that
+    /// are only listed. `listed`: some listed entries are taken and not handled yet.
     pub(crate) fn priority(&self, listed: bool) -> Priority {
         let inner = self.lock();
         let entries = &inner.drained.entries;
@@ -239,7 +242,7 @@ impl Mailbox {
 }
 
 impl Drained {
-    /// Remembers the version of a replaced entry: its arrival can be awaited.
+    /// Stores the version of a replaced entry, because an echo of it may be awaited.
     fn supersede(&mut self, replaced: Queued) {
         let Queued::Event {
             version: Some(version),
@@ -248,7 +251,7 @@ impl Drained {
         else {
             return;
         };
-        if version.parse::<u128>().is_ok() || self.superseded.len() >= SUPERSEDED {
+        if version.parse::<u128>().is_ok() || self.superseded.len() >= MAX_SUPERSEDED {
             self.superseded.pop_front();
         }
         self.superseded.push_back(version);
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_replaced_entries_are_remembered() {
+    fn versions_of_replaced_entries_are_kept() {
         let mailbox = Mailbox::new(Arc::default(), false);
         for version in ["1", "2", "b", "c"] {
             mailbox.push(event(version)).unwrap();
@@ -305,14 +308,14 @@ mod tests {
         for version in 0..100 {
             mailbox.push(event(&format!("x{version}"))).unwrap();
         }
-        assert_eq!(mailbox.drain().superseded.len(), SUPERSEDED);
+        assert_eq!(mailbox.drain().superseded.len(), MAX_SUPERSEDED);
     }
 
     #[test]
     fn a_closed_mailbox_returns_entries() {
         let mailbox = Mailbox::new(Arc::default(), false);
         mailbox.push(event("1")).unwrap();
-        assert!(!mailbox.close(), "it is not empty");
+        assert!(!mailbox.close(), "the mailbox is not empty");
         mailbox.drain();
         assert!(mailbox.close());
         assert!(mailbox.push(event("2")).is_err());

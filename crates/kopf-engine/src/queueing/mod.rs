@@ -1,8 +1,8 @@
-//! From watch streams to mailboxes: one task per stream routes events to the mailboxes of their
-//! objects, and starts a driver for each object that has something to do.
+//! Routing from watch streams to mailboxes: one task per stream routes events to the mailboxes of
+//! objects and starts a driver for each object with pending work.
 //!
-//! Bounds the queued events and bytes; knows nothing of handlers. A quiet object has no task: only
-//! its identity and a few flags are kept.
+//! The number and the size of queued events are bounded. Idle objects have no task, only an
+//! identity and a few flags. The module is independent of handlers.
 
 mod load;
 mod mailbox;

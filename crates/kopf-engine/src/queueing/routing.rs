@@ -1,4 +1,4 @@
-//! The objects of one stream: which are known, which have drivers, and where their events go.
+//! The objects of one stream: their states, drivers and mailboxes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,7 +23,7 @@ use crate::inspect::{Counted, Guard, Inspect};
 use crate::invocation::{Hosting, OperatorContext};
 use crate::metrics::ResourceMetrics;
 
-/// The processing of the objects of one stream, as far as routing depends on it.
+/// The processing of the objects of one stream.
 pub(crate) trait Processing: Debug + Send + Sync + 'static {
     /// The state of an object that outlives its driver.
     type State: Default + Debug + Send + 'static;
@@ -31,17 +31,16 @@ pub(crate) trait Processing: Debug + Send + Sync + 'static {
     /// Returns the resource of the objects.
     fn resource(&self) -> &Arc<Resource>;
 
-    /// Returns the state of an object that was not known before. `listed`: its first event is an
-    /// item of a listing.
+    /// Returns the state of a new object. `listed`: its first event is an item of a listing.
     fn first_state(&self, listed: bool) -> Self::State;
 
-    /// Returns `true` if an entry brings nothing new to a quiet object.
+    /// Returns `true` if an entry contains no change for an idle object.
     fn covers(&self, state: &Self::State, entry: &Queued) -> bool;
 
-    /// Returns `true` if superseded versions are of interest, too.
+    /// Returns `true` if every version must be processed, including replaced ones.
     fn keeps_every_version(&self) -> bool;
 
-    /// Drives one object until nothing is left to do. Returns its state; `None` if it is gone.
+    /// Drives one object until it is idle. Returns its state; `None` if the object is deleted.
     fn drive(
         self: Arc<Self>,
         identity: &Identity,
@@ -52,39 +51,39 @@ pub(crate) trait Processing: Debug + Send + Sync + 'static {
     /// Returns the changed children of the objects; `None` if no handlers depend on them.
     fn inbox(&self) -> Option<&Inbox>;
 
-    /// Notes that a quiet object is absent from a complete listing.
+    /// Handles the absence of an idle object from a complete listing.
     fn vanished(&self, state: &Self::State);
 
-    /// Takes over the current division of objects among replicas.
+    /// Applies the current assignment of objects to replicas.
     fn adopt(&self) -> Adopted;
 
-    /// Waits until that division has changed since the last [`adopt`](Self::adopt). Cancel-safe.
+    /// Waits until the assignment has changed since the last [`adopt`](Self::adopt). Cancel-safe.
     fn reassigned(&self) -> BoxFuture<'_, ()>;
 
     /// Returns the shard selector of the objects of this replica; `None` for all objects.
     fn shard_selector(&self) -> Option<String>;
 
-    /// Returns `false` if nothing is done to the object: another replica handles it.
+    /// Returns `false` if another replica handles the object.
     fn is_wanted(&self, identity: &Identity) -> bool;
 
-    /// Resets the state of a quiet object that this replica does not handle any longer. Returns `false`
-    /// if nothing has to be kept of it.
+    /// Resets the state of an idle object that this replica no longer handles. Returns `false` if
+    /// no state has to be kept.
     fn retain(&self, identity: &Identity, state: &mut Self::State) -> bool;
 
-    /// Notes that the object is gone, or is not served any longer.
+    /// Handles an object that is deleted or no longer served.
     fn discard(&self, identity: &Identity);
 
-    /// Returns where drivers are polled; `None` for the runtime itself.
+    /// Returns the host that polls drivers; `None` for the runtime itself.
     fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)>;
 
-    /// Returns `true` if all indices of the operator were filled once.
+    /// Returns `true` if all indices of the operator have been filled once.
     fn is_ready(&self) -> bool;
 
     /// Waits until [`is_ready`](Self::is_ready). Cancel-safe.
     fn ready(&self) -> BoxFuture<'_, ()>;
 }
 
-/// The effect of a new division of objects among replicas.
+/// The effect of a new assignment of objects to replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Adopted {
     /// Objects were added: they must be listed.
@@ -97,25 +96,25 @@ pub(crate) enum Adopted {
 #[derive(Debug)]
 pub(super) struct Finished<S> {
     identity: Identity,
-    /// `None`: the object is gone.
+    /// `None` if the object is deleted.
     state: Option<S>,
 }
 
-/// A known object.
+/// An object of the stream.
 #[derive(Debug)]
 struct Slot<S> {
-    /// The listing in which it was last seen.
+    /// The number of the last listing that contained the object.
     listing: u32,
     activity: Activity<S>,
 }
 
 #[derive(Debug)]
 enum Activity<S> {
-    /// It has nothing to do.
+    /// The object has no pending work.
     Quiet(S),
-    /// It has a driver.
+    /// The object has a driver.
     Driven(Arc<Mailbox>),
-    /// Its driver has ended but is not joined yet; these entries have arrived since.
+    /// The driver has ended but is not joined yet. Contains the entries that have arrived since.
     Ending { since: Vec<Queued>, _busy: Guard },
 }
 
@@ -126,7 +125,7 @@ pub(super) struct Routing<P: Processing> {
     inspect: Inspect,
     metrics: Option<Arc<ResourceMetrics>>,
     load: Arc<Load>,
-    /// The number of the current listing, or of the last one.
+    /// The number of the current or last listing.
     listing: u32,
     objects: HashMap<Identity, Slot<P::State>>,
     pub(super) drivers: JoinSet<Finished<P::State>>,
@@ -154,12 +153,12 @@ impl<P: Processing> Routing<P> {
         &self.load
     }
 
-    /// Returns the identities of all known objects.
+    /// Returns the identities of all objects.
     pub(super) fn identities(&self) -> impl Iterator<Item = &Identity> {
         self.objects.keys()
     }
 
-    /// Begins a listing: objects that do not appear in it have vanished.
+    /// Begins a listing. Objects that are not in it will be treated as deleted.
     pub(super) fn begin_listing(&mut self) {
         self.listing = self.listing.wrapping_add(1);
     }
@@ -198,11 +197,11 @@ impl<P: Processing> Routing<P> {
         }
     }
 
-    /// Notes the end of a complete listing: the objects that are absent from it have vanished.
+    /// Ends a complete listing. Objects that are not in it are treated as deleted.
     pub(super) fn end_listing(&mut self) {
         let (before, listing) = (self.objects.len(), self.listing);
         self.objects.retain(|identity, slot| {
-            // Objects of other replicas may be left out of listings.
+            // Listings may exclude objects of other replicas.
             if slot.listing == listing || !self.processing.is_wanted(identity) {
                 return true;
             }
@@ -251,13 +250,13 @@ impl<P: Processing> Routing<P> {
         }
     }
 
-    /// Resets the objects that this replica does not handle any longer.
+    /// Resets the objects that this replica no longer handles.
     pub(super) fn reassign(&mut self) {
         let before = self.objects.len();
         self.objects
             .retain(|identity, slot| match &mut slot.activity {
                 Activity::Quiet(state) => self.processing.retain(identity, state),
-                // Their drivers notice it.
+                // Drivers detect the change themselves.
                 Activity::Driven(_) | Activity::Ending { .. } => true,
             });
         self.count_from(before);
@@ -265,7 +264,7 @@ impl<P: Processing> Routing<P> {
 
     /// Takes the state of an object back from its driver.
     pub(super) fn join(&mut self, ended: Result<Finished<P::State>, JoinError>) {
-        // Panics are caught in the driver's task, and cancelled drivers are not joined any more.
+        // Panics are caught in the driver's task, and cancelled drivers are not joined.
         let Ok(Finished { identity, state }) = ended else {
             return;
         };
@@ -274,13 +273,13 @@ impl<P: Processing> Routing<P> {
             let slot = known.get_mut();
             let mut since: Vec<_> = match &mut slot.activity {
                 Activity::Ending { since, .. } => std::mem::take(since),
-                // Not empty only after a panic.
+                // Non-empty only after a panic.
                 Activity::Driven(mailbox) => mailbox.drain().entries.into(),
                 Activity::Quiet(_) => Vec::new(),
             };
             match &state {
                 Some(state) => since.retain(|entry| !self.processing.covers(state, entry)),
-                // There is nothing that children could belong to.
+                // Children have no owner any more.
                 None => since.retain(|entry| !matches!(entry, Queued::Nudge)),
             }
             match state {
@@ -304,7 +303,7 @@ impl<P: Processing> Routing<P> {
         self.count_from(before);
     }
 
-    /// Notes that no objects are known any longer.
+    /// Sets the number of objects to zero.
     pub(super) fn count_none(&self) {
         self.count(self.objects.len(), 0);
     }
@@ -333,7 +332,8 @@ impl<P: Processing> Routing<P> {
         let driving = Arc::clone(&processing).drive(&identity, state, Arc::clone(&mailbox));
         let driven = identity.clone();
         let driving = async move {
-            // Panics of handlers are caught where handlers are called: this one would be ours.
+            // Panics of handlers are caught by the executor, so a panic here is a bug of the
+            // engine.
             let state = match AssertUnwindSafe(driving).catch_unwind().await {
                 Ok(state) => state,
                 Err(panic) => {
@@ -347,7 +347,7 @@ impl<P: Processing> Routing<P> {
             let identity = driven;
             Finished { identity, state }
         };
-        // Boxed only where it must be: there can be thousands of drivers.
+        // Boxed only if hosted: there can be thousands of drivers.
         match self.processing.host() {
             Some((hosting, context)) => self.drivers.spawn(hosting.run(context, driving)),
             None => self.drivers.spawn(driving),

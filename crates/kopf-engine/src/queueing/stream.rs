@@ -1,8 +1,8 @@
 //! One watch stream: all objects of one resource, in one namespace or in all of them.
 //!
-//! The stream reads events and routes them. It never waits for a driver: when too much is queued, it
-//! stops reading. While the operator is paused, there is no connection, and everything is listed
-//! again after that.
+//! The stream reads events and routes them. It never waits for a driver: when too much is queued,
+//! it stops reading. While the operator is paused, the stream is disconnected; after the pause,
+//! everything is listed again.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use tracing::{debug, warn};
 
 use super::routing::{Adopted, Processing, Routing};
 use crate::families::Inbox;
-use crate::health::Sign;
+use crate::health::StreamHealth;
 use crate::indexing::Blocker;
 use crate::inspect::{Counted, Guard};
 use crate::metrics::{StreamLabel, StreamMetrics};
 use crate::shared::Shared;
 
-/// How long a stream may not be read before a warning is logged.
-const SLOW: Duration = Duration::from_secs(10);
+/// Time without queue capacity after which a warning is logged.
+const SLOW_WARNING: Duration = Duration::from_secs(10);
 
-/// A watch stream. See the module.
+/// A watch stream; see the module documentation.
 pub(crate) struct Stream<P: Processing> {
     processing: Arc<P>,
     shared: Arc<Shared>,
@@ -40,7 +40,7 @@ pub(crate) struct Stream<P: Processing> {
     unlisted: Option<Guard>,
     /// Held until the first listing of an indexed resource is complete.
     blocker: Option<Blocker>,
-    sign: Sign,
+    health: StreamHealth,
     interruption: Interruption,
     metrics: Option<StreamMetrics>,
 }
@@ -48,16 +48,16 @@ pub(crate) struct Stream<P: Processing> {
 /// The last interruption of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interruption {
-    /// None since the last event.
+    /// No interruption since the last event.
     None,
-    /// Events cannot be read for now.
+    /// The watch has failed and is retried.
     Interrupted,
-    /// The server refuses the watch; logged once.
+    /// The server rejects the watch. Logged once.
     Refused,
 }
 
 impl<P: Processing> Stream<P> {
-    /// Creates a stream, which blocks the barrier of indices if `blocker` is given.
+    /// Creates a stream. A `blocker` delays handlers until the first listing is complete.
     pub(crate) fn new(
         processing: Arc<P>,
         shared: Arc<Shared>,
@@ -72,10 +72,10 @@ impl<P: Processing> Stream<P> {
         let name = format!("{} {place}", processing.resource());
         let metrics = shared.context.metrics.resource(processing.resource());
         let routing = Routing::new(Arc::clone(&processing), inspect.clone(), metrics.clone());
-        let sign = inspect.vitals().stream(name);
-        sign.unlisted();
+        let health = inspect.vitals().stream(name);
+        health.unlisted();
         Self {
-            sign,
+            health,
             metrics: metrics
                 .map(|metrics| StreamMetrics::new(metrics, Arc::clone(routing.load()) as _)),
             routing,
@@ -91,8 +91,7 @@ impl<P: Processing> Stream<P> {
         }
     }
 
-    /// Watches until it is stopped, then lets the drivers end what they are doing for
-    /// `queueing.exit_timeout` at most.
+    /// Watches until stopped, then waits for running drivers for at most `queueing.exit_timeout`.
     pub(crate) async fn run(mut self) {
         let resource = Arc::clone(self.processing.resource());
         let stop = self.stop.clone();
@@ -119,7 +118,7 @@ impl<P: Processing> Stream<P> {
         if drained.await.is_err() {
             warn!(
                 "Objects of {resource} {place} are still being handled: {} left. \
-                 They are given up.",
+                 They are abandoned.",
                 self.routing.drivers.len()
             );
         }
@@ -149,7 +148,7 @@ impl<P: Processing> Stream<P> {
             &watching,
         )
         .managed_fields(context.managed_fields);
-        self.sign.listening(observer.pulse());
+        self.health.listening(observer.pulse());
         if let Some(metrics) = &self.metrics {
             metrics.listening(observer.pulse());
         }
@@ -160,7 +159,7 @@ impl<P: Processing> Stream<P> {
         loop {
             let signal = async {
                 let room = load.room(queueing.max_events, queueing.max_bytes);
-                room_or_warning(room, processing.resource(), &place, &self.sign).await;
+                room_or_warning(room, processing.resource(), &place, &self.health).await;
                 observer.next().await
             };
             tokio::select! {
@@ -174,7 +173,7 @@ impl<P: Processing> Stream<P> {
                     self.routing.reassign();
                     reassigned = processing.reassigned();
                 }
-                // Objects that appear later must not wait for indices that appear later.
+                // Indices that appear later do not delay objects that appear later.
                 () = &mut indexed, if !is_indexed => is_indexed = true,
                 Some(ended) = self.routing.drivers.join_next() => self.routing.join(ended),
                 () = arrival(processing.inbox()) => self.routing.nudge(),
@@ -187,9 +186,9 @@ impl<P: Processing> Stream<P> {
     /// meanwhile.
     async fn rest(&mut self) {
         let shared = Arc::clone(&self.shared);
-        self.sign.paused();
+        self.health.paused();
         self.label(StreamLabel::Paused);
-        // A wait for the listing would be a wait for other operators.
+        // During a pause, the listing depends on other operators.
         self.listed();
         let mut resumed = pin!(shared.pause.resumed());
         let processing = Arc::clone(&self.processing);
@@ -252,18 +251,18 @@ impl<P: Processing> Stream<P> {
             return;
         }
         self.interruption = Interruption::Refused;
-        self.sign.refused(error.to_string());
+        self.health.refused(error.to_string());
         warn!(
             "Watching of {resource} {place} is not possible: {error}. \
              The others are served; trying again in {retry_in:.1} seconds."
         );
-        // A wait for the listing would be a wait for permissions.
+        // Without permissions, the listing may never complete.
         self.unlisted = None;
-        self.sign.listed();
+        self.health.listed();
         if self.blocker.take().is_some() {
             warn!(
                 "Handlers are called without {resource} {place} in the indices: \
-                 it is not known when they can be listed."
+                 they cannot be listed yet."
             );
         }
     }
@@ -273,7 +272,7 @@ impl<P: Processing> Stream<P> {
         self.interruption = Interruption::Interrupted;
         let (resource, place) = (self.processing.resource(), &self.place);
         let retry_in = retry_in.as_secs_f64();
-        self.sign.troubled(error.to_string());
+        self.health.failing(error.to_string());
         warn!(
             "Watching of {resource} {place} is interrupted: {error}. \
              Trying again in {retry_in:.1} seconds."
@@ -288,19 +287,19 @@ impl<P: Processing> Stream<P> {
 
     fn recovered(&mut self) {
         if std::mem::replace(&mut self.interruption, Interruption::None) != Interruption::None {
-            self.sign.fine();
+            self.health.healthy();
         }
     }
 
-    /// Counts as unlisted until the listing is complete, or cannot be waited for.
+    /// Marks the stream as unlisted until its listing is complete or cannot be awaited.
     fn await_listing(&mut self) {
         self.unlisted = Some(self.shared.inspect.count(Counted::Unlisted));
-        self.sign.unlisted();
+        self.health.unlisted();
     }
 
     fn listed(&mut self) {
         self.unlisted = None;
-        self.sign.listed();
+        self.health.listed();
     }
 
     fn label(&self, label: StreamLabel) {
@@ -310,7 +309,7 @@ impl<P: Processing> Stream<P> {
     }
 }
 
-/// The life of a stream.
+/// Options of a stream.
 #[derive(Debug)]
 pub(crate) struct Options {
     /// Held until the first listing is complete.
@@ -322,7 +321,7 @@ pub(crate) struct Options {
 impl<P: Processing> Drop for Stream<P> {
     fn drop(&mut self) {
         let identities = self.routing.identities();
-        // The last handlers of the operator may still look into its indices.
+        // The last handlers of the operator may still read its indices.
         if !self.shared.ending.is_cancelled() {
             identities.for_each(|identity| self.processing.discard(identity));
         }
@@ -338,17 +337,17 @@ async fn arrival(inbox: Option<&Inbox>) {
     }
 }
 
-/// Waits for queue capacity; logs a warning after [`SLOW`].
+/// Waits for queue capacity; logs a warning after [`SLOW_WARNING`].
 async fn room_or_warning(
     room: impl Future<Output = ()>,
     resource: &Resource,
     place: &str,
-    sign: &Sign,
+    health: &StreamHealth,
 ) {
     let mut room = pin!(room);
-    if timeout(SLOW, &mut room).await.is_err() {
-        // It may be asked for again before there is any.
-        if sign.slow_down() {
+    if timeout(SLOW_WARNING, &mut room).await.is_err() {
+        // The function may be called again before there is capacity.
+        if health.slow_down() {
             warn!(
                 "Watching of {resource} {place} is slowed down: too many changes wait for \
                  handlers. Nothing is lost; see the settings queueing.max_events and \
@@ -357,5 +356,5 @@ async fn room_or_warning(
         }
         room.await;
     }
-    sign.catch_up();
+    health.catch_up();
 }

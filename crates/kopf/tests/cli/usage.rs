@@ -62,7 +62,7 @@ pub(crate) fn invalid_usage_exits_with_2() {
     assert_usage(&["run", "-p", "high"], "invalid value 'high'");
     assert_usage(&["freeze", "-P", "x"], "-t/--lifetime is required");
     assert_usage(&["resume"], "-P/--peering is required");
-    assert_usage(&["run", "-L", "https://x/"], "only http:// is possible");
+    assert_usage(&["run", "-L", "https://x/"], "only http:// is supported");
     assert_usage(&["run", "-L", "http://:x/"], "the port must be a number");
 }
 

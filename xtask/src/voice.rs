@@ -13,6 +13,7 @@ const FOLDERS: &[&str] = &[
     "crates/kopf-cli/",
     "crates/kopf-client/",
     "crates/kopf-core/",
+    "crates/kopf-inspect/",
     "crates/kopf-sandbox/",
     "crates/kopf-webhooks/",
     "docs/sandbox-conformance.md",

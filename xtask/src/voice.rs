@@ -15,6 +15,7 @@ const FOLDERS: &[&str] = &[
     "crates/kopf-core/",
     "crates/kopf-inspect/",
     "crates/kopf-sandbox/",
+    "crates/kopf-shipping/",
     "crates/kopf-webhooks/",
     "docs/sandbox-conformance.md",
     "docs/sandbox-differences.md",

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 
 /// Folders and files that follow the rules. Add the others as they are rewritten.
 const FOLDERS: &[&str] = &[
+    "benches/",
     "crates/kopf-cli/",
     "crates/kopf-client/",
     "crates/kopf-core/",

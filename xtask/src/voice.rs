@@ -23,6 +23,7 @@ const FOLDERS: &[&str] = &[
     "docs/sandbox.md",
     "fuzz/",
     "tests/api/",
+    "tests/chaos/",
     "tests/conformance/",
     "tests/e2e/",
     "tests/src/",

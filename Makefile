@@ -134,7 +134,7 @@ extended: need-cargo languages
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"
 	@echo "100 exits of Python operators during work…"
 	@KOPF_CACHE="$(CACHE)" KOPF_TEST_EXITS=$(or $(EXITS),102) python/test.sh \
-		python/tests/test_behaviour_process.py -k exits_amid_work
+		python/tests/test_behaviour_process.py -k exits_during_work
 	@echo "The steps of docs/getting-started.md…"
 	@tests/guide/getting-started.sh
 	@echo "Chaos…"

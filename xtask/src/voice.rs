@@ -22,6 +22,7 @@ const FOLDERS: &[&str] = &[
     "docs/sandbox-differences.md",
     "docs/sandbox.md",
     "fuzz/",
+    "python/tests/",
     "tests/api/",
     "tests/browser/",
     "tests/chaos/",

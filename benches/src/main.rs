@@ -89,12 +89,12 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: &Args) -> Result<()> {
-    let wants = |part| args.parts.is_empty() || args.parts.contains(&part);
+    let is_selected = |part| args.parts.is_empty() || args.parts.contains(&part);
     let mut report = Report::default();
-    if wants(Part::Start) {
+    if is_selected(Part::Start) {
         start::measure(&mut report).await?;
     }
-    if wants(Part::Writes) || wants(Part::Fanout) || wants(Part::Latency) {
+    if is_selected(Part::Writes) || is_selected(Part::Fanout) || is_selected(Part::Latency) {
         let control_plane = if args.without_control_plane {
             None
         } else {
@@ -106,13 +106,13 @@ async fn run(args: &Args) -> Result<()> {
         };
         let process = Process::start().await?;
         let over_tls = process.client().await?;
-        if wants(Part::Writes) {
+        if is_selected(Part::Writes) {
             writes::measure(&mut report, &over_tls, real.as_ref()).await?;
         }
-        if wants(Part::Fanout) {
+        if is_selected(Part::Fanout) {
             fanout::measure(&mut report, &over_tls, real.as_ref()).await?;
         }
-        if wants(Part::Latency) {
+        if is_selected(Part::Latency) {
             latency::measure(&mut report, &over_tls, real.as_ref()).await?;
         }
         process.stop().await?;
@@ -120,7 +120,7 @@ async fn run(args: &Args) -> Result<()> {
             control_plane.stop().await?;
         }
     }
-    if wants(Part::Memory) {
+    if is_selected(Part::Memory) {
         memory::measure(&mut report).await?;
     }
     let contestants: &[_] = match args.contestants.as_slice() {
@@ -128,22 +128,22 @@ async fn run(args: &Args) -> Result<()> {
         [] => &Contestant::ALL,
         some => some,
     };
-    if wants(Part::Operator) && !args.without_control_plane {
+    if is_selected(Part::Operator) && !args.without_control_plane {
         operators::measure(&mut report, contestants, args.objects).await?;
     }
-    if wants(Part::Quiet) {
+    if is_selected(Part::Quiet) {
         operators::quiet::measure(&mut report, args.quiet_objects).await?;
     }
-    if wants(Part::Metrics) {
+    if is_selected(Part::Metrics) {
         operators::metrics::measure(&mut report, args.objects).await?;
     }
-    if wants(Part::Replicas) {
+    if is_selected(Part::Replicas) {
         operators::replicas::measure(&mut report, args.shared_objects, args.objects).await?;
     }
-    if wants(Part::Timers) {
+    if is_selected(Part::Timers) {
         operators::timers::measure(&mut report).await?;
     }
-    if wants(Part::Reviews) {
+    if is_selected(Part::Reviews) {
         operators::reviews::measure(&mut report, contestants, args.reviews).await?;
     }
     report.print()

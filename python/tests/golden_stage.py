@@ -77,8 +77,8 @@ class Operator:
                 cwd=log.parent,
             )
 
-    def said(self, text: str, times: int = 1) -> bool:
-        """Returns `True` if the log contains the text `times` times. Fails if the operator exited."""
+    def has_logged(self, text: str, times: int = 1) -> bool:
+        """Returns `True` if the log contains the text `times` times or more. Fails after an exit."""
         content = self.log.read_text()
         if self._process.poll() is not None:
             raise AssertionError(f"the operator has exited:\n{content}")
@@ -144,7 +144,7 @@ class Stage:
         path = self.folder / log
         times = path.read_text().count(words) if path.exists() else 0
         operator = self.start(*args, log=log)
-        until("the operator watches", lambda: operator.said(words, times + 1))
+        until("the operator watches", lambda: operator.has_logged(words, times + 1))
         return operator
 
     def close(self) -> None:

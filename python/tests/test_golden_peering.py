@@ -73,16 +73,16 @@ def test_peering(stage: Stage) -> None:  # noqa: F811
 
     second = stage.run("--dev", log="log.txt.dev")
     _reaches(stage, "second with --dev runs too")
-    until("the pause", lambda: first.said("Pausing operations in favour of"))
+    until("the pause", lambda: first.has_logged("Pausing operations in favour of"))
     stage.create("obj2")
     stage.reaches("handled by the second")
     second.stop()
     _reaches(stage, "second has exited")
-    until("the end of the pause", lambda: first.said("Resuming operations after the pause"))
+    until("the end of the pause", lambda: first.has_logged("Resuming operations after the pause"))
 
     _command(stage, "freeze", "--lifetime", "60", "--priority", "100")
     _reaches(stage, "frozen")
-    until("the pause", lambda: first.said("Pausing operations in favour of", 2))
+    until("the pause", lambda: first.has_logged("Pausing operations in favour of", 2))
     stage.create("obj3")
     stage.settle()
     stage.reaches("not handled while frozen")
@@ -92,10 +92,10 @@ def test_peering(stage: Stage) -> None:  # noqa: F811
 
     third = stage.run("--priority", "10", log="log.txt.equal")
     _reaches(stage, "third with equal priority")
-    until("the conflict", lambda: first.said("Pausing all operators, including self"))
-    until("the conflict", lambda: third.said("Pausing all operators, including self"))
+    until("the conflict", lambda: first.has_logged("Pausing all operators, including self"))
+    until("the conflict", lambda: third.has_logged("Pausing all operators, including self"))
     third.stop()
-    until("the end of the pause", lambda: first.said("Resuming operations after the pause", 3))
+    until("the end of the pause", lambda: first.has_logged("Resuming operations after the pause", 3))
     first.stop()
     _reaches(stage, "all exited")
 

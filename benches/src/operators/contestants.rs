@@ -74,7 +74,7 @@ impl Contestant {
     ) -> Result<Running> {
         let mut command = match self {
             Self::Ours | Self::Unmeasured => {
-                let mut command = Command::new(beside("bench-operator")?);
+                let mut command = Command::new(sibling("bench-operator")?);
                 if self == Self::Unmeasured {
                     command.env("BENCH_METRICS", "off");
                 }
@@ -82,7 +82,7 @@ impl Contestant {
                 command
             }
             Self::Kube => {
-                let mut command = Command::new(beside("bench-kube")?);
+                let mut command = Command::new(sibling("bench-kube")?);
                 command.arg(namespace);
                 command
             }
@@ -103,7 +103,7 @@ impl Contestant {
                 command
             }
             Self::Raw => {
-                let mut command = Command::new(beside("bench-raw")?);
+                let mut command = Command::new(sibling("bench-raw")?);
                 command.args([namespace, &count.to_string()]);
                 command
             }
@@ -198,6 +198,6 @@ pub(crate) fn original() -> Result<PathBuf> {
 }
 
 /// Returns another program of this package: Cargo builds all of them into the same folder.
-pub(crate) fn beside(name: &str) -> Result<PathBuf> {
+pub(crate) fn sibling(name: &str) -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(name))
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::interval;
 
 use crate::load;
-use crate::operators::contestants::beside;
+use crate::operators::contestants::sibling;
 use crate::operators::handled::Handled;
 use crate::operators::{Bench, WARM_UP, objects};
 use crate::report::{Report, Target, percentile, print_status};
@@ -26,7 +26,7 @@ pub(crate) async fn measure(report: &mut Report, bench: &Bench) -> Result<()> {
     print_status(format_args!("Operators: {LINES} events per second…"));
     let client = &bench.client;
     load::namespace(client, NAMESPACE).await?;
-    let mut child = Command::new(beside("bench-entry")?)
+    let mut child = Command::new(sibling("bench-entry")?)
         .arg(NAMESPACE)
         .env("KUBECONFIG", bench.control_plane.kubeconfig())
         .stdin(Stdio::piped())

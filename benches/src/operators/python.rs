@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use tokio::process::Command;
 
-use super::contestants::{beside, folder, install as install_packages};
+use super::contestants::{folder, install as install_packages, sibling};
 use crate::servers;
 
 /// File names of the extension: of Cargo and of Python.
@@ -23,7 +23,7 @@ pub(crate) async fn install() -> Result<()> {
     }
     let target = package.join("kopf");
     copy_modules(&servers::root().join("python/kopf"), &target)?;
-    let built = beside(BUILT)?;
+    let built = sibling(BUILT)?;
     let advice = "build the extension: cargo build --release --package kopf-python";
     std::fs::copy(&built, target.join(IMPORTED)).context(advice)?;
     let compiled = Command::new(interpreter()?)
@@ -64,5 +64,5 @@ pub(crate) fn command() -> Result<Command> {
 }
 
 fn package() -> Result<PathBuf> {
-    beside("python-package")
+    sibling("python-package")
 }

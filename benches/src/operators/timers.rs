@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use crate::load;
-use crate::operators::contestants::beside;
+use crate::operators::contestants::sibling;
 use crate::operators::{CREATORS, objects};
 use crate::report::{Report, Target, print_status};
 use crate::servers::Process;
@@ -36,7 +36,7 @@ pub(crate) async fn measure(report: &mut Report) -> Result<()> {
     let start = || -> Result<Child> {
         let log = std::fs::File::create(folder.path().join("log"))?;
         spawn(
-            Command::new(beside("bench-timers")?)
+            Command::new(sibling("bench-timers")?)
                 .args(["run", "--standalone", "--namespace", NAMESPACE])
                 .env("KUBECONFIG", sandbox.kubeconfig())
                 .stderr(log),
@@ -57,7 +57,7 @@ pub(crate) async fn measure(report: &mut Report) -> Result<()> {
     sandbox.stop().await.context("sandbox")?;
 
     let count = OBJECTS.to_string();
-    let mut running = spawn(Command::new(beside("bench-timers")?).args(["tasks", &count]))?;
+    let mut running = spawn(Command::new(sibling("bench-timers")?).args(["tasks", &count]))?;
     let tasks = figures(&running, BEGINNING, WINDOW).await?;
     running.kill().await?;
     let percent = |cpu: Duration| cpu.as_secs_f64() / WINDOW.as_secs_f64() * 100.0;

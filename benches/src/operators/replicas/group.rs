@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::proxy::Proxy;
 use crate::load;
-use crate::operators::contestants::beside;
+use crate::operators::contestants::sibling;
 use crate::operators::objects;
 use crate::usage::Usage;
 
@@ -140,7 +140,7 @@ impl Group {
             let text = cluster.listening.kubeconfig();
             std::fs::write(&kubeconfig, text.replace(&direct, &proxied))?;
             let log = std::fs::File::create(folder.path().join(format!("log-{number}")))?;
-            let mut command = Command::new(beside("bench-operator")?);
+            let mut command = Command::new(sibling("bench-operator")?);
             command.args(["run", "--standalone", "--namespace", NAMESPACE]);
             command.args(["--leader-elect-name=bench", "--shards=auto"]);
             command.args(["--leader-elect-namespace", NAMESPACE]);

@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use self::client::{CONNECTIONS, Client, Until};
-use super::contestants::{Contestant, beside, original};
+use super::contestants::{Contestant, original, sibling};
 use super::{log_end, objects, python};
 use crate::report::{Report, Target, percentile, print_status};
 use crate::servers::{self, Process};
@@ -211,7 +211,7 @@ impl Bench {
         let mut command = match contestant {
             Contestant::Original => Command::new(original()?),
             Contestant::Python => python::command()?,
-            _ => Command::new(beside("bench-reviews")?),
+            _ => Command::new(sibling("bench-reviews")?),
         };
         command.args(["run", "--standalone", "--all-namespaces", "--quiet"]);
         if contestant != Contestant::Ours {

@@ -1,6 +1,5 @@
-# The single list of commands: people and CI call nothing else.
-# What is downloaded or built once (the real Kubernetes, the Python packages, cargo-deny) is kept outside
-# of the tree, in $(CACHE).
+# All commands for developers and CI. Downloads and one-time builds (Kubernetes, Python packages, cargo-deny) are
+# cached outside of the tree, in $(CACHE).
 
 SHELL := /bin/bash
 CACHE := $(or $(KOPF_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME)/kopf,$(HOME)/.cache/kopf))
@@ -13,63 +12,62 @@ CARGO_FUZZ_VERSION := 0.13.1
 .PHONY: help demo test e2e lint docs wheel fmt fuzz bench chaos conformance extended features languages release-check need-cargo need-cargo-deny need-mdbook
 
 help: ## Show this list
-	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
-	@echo "            (with ONCE=1, it ends when all is told)"
-	@echo "make test   runs all tests which need no cluster: of the API, of operators, of examples, of the Python package"
+	@echo "make demo   runs an operator on a sandbox, step by step, until Ctrl-C (ONCE=1 exits after the last step)"
+	@echo "make test   runs all tests that need no cluster: of the API, of operators, of examples, of the Python package"
 	@echo "            (needs Python 3.11+)"
-	@echo "make e2e    runs the same, kubectl and the Python client on a real Kubernetes as well"
-	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
-	@echo "make lint   checks formatting, clippy, dependencies, directions between crates, import circles, links, forbidden text"
-	@echo "            (the first time, cargo-deny is built: some minutes)"
+	@echo "make e2e    runs the same tests, kubectl and the Python client on a real Kubernetes"
+	@echo "            (needs Go and Python 3.9+; the first run builds Kubernetes: about 10 minutes)"
+	@echo "make lint   checks formatting, clippy, dependencies, directions between crates, import cycles, links, forbidden text"
+	@echo "            (the first run builds cargo-deny: a few minutes)"
 	@echo "make docs   builds the guide into target/book, and checks the links of all Markdown files"
-	@echo "            (the first time, mdBook is built: a few minutes)"
-	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
-	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
+	@echo "            (the first run builds mdBook: a few minutes)"
+	@echo "make chaos  kills an operator repeatedly under injected faults for a few minutes, and checks for lost work"
+	@echo "            (SEED=… repeats a run, LENGTH=… sets its seconds)"
 	@echo "make conformance  runs Kubernetes' own specs that need no nodes on sandboxes"
-	@echo "            (needs Go and Python 3.10+; the first time about 30 minutes, then 15; ONLY=… selects specs by a regular"
-	@echo "            expression; SERVER=control-plane runs them on a real Kubernetes; OTHERS=1 runs integration tests of"
-	@echo "            controller-runtime and kube-rs instead)"
+	@echo "            (needs Go and Python 3.10+; the first run takes about 30 minutes, later ones 15; ONLY=… selects specs"
+	@echo "            by a regular expression; SERVER=control-plane runs them on a real Kubernetes; OTHERS=1 runs"
+	@echo "            integration tests of controller-runtime and kube-rs instead)"
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
-	@echo "            1,000 schedules of replicas, new projects of both languages, 20 seeds of chaos, the page of kopf ui in a headless browser"
-	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
+	@echo "            1,000 schedules of replicas, new projects in both languages, 20 seeds of chaos, kopf ui in a headless browser"
+	@echo "            (SEEDS=… and LENGTH=… set the number of seeds and their seconds; about 45 minutes)"
 	@echo "make fuzz   sends mutated requests to the sandbox: bodies, patches, selectors, CEL, schemas; a minute each"
-	@echo "            (SECONDS_EACH=… changes the time; with a nightly toolchain by coverage, otherwise at random)"
-	@echo "make languages  runs the example tests in Go and Java on a sandbox (skips those without go or mvn)"
-	@echo "make wheel  builds the Python package into target/wheels, and tries it in a new environment"
+	@echo "            (SECONDS_EACH=… sets the time; guided by coverage with a nightly toolchain, otherwise random)"
+	@echo "make languages  runs the example tests in Go and Java on a sandbox (skipped without go or mvn)"
+	@echo "make wheel  builds the Python package into target/wheels, and tests it in a new environment"
 	@echo "make fmt    formats the code"
 	@echo "make features  compiles the crates with each feature alone, and with the oldest supported Rust"
-	@echo "make release-check  packages all crates in the order of publishing, without uploading anything,"
-	@echo "            and checks the changelog and, if cargo-semver-checks is installed, the public API"
-	@echo "make bench  measures the sandbox next to kube-apiserver and etcd, and an operator next to the original"
-	@echo "            and to kube-rs (needs Go and Python 3.10+; the first time some 30 minutes, then 15)"
+	@echo "make release-check  packages all crates in the order of publishing, without uploading, and checks the changelog"
+	@echo "            and, if cargo-semver-checks is installed, the public API"
+	@echo "make bench  compares the sandbox with kube-apiserver and etcd, and an operator with the original and kube-rs"
+	@echo "            (needs Go and Python 3.10+; the first run takes about 30 minutes, later ones 15)"
 	@echo
-	@echo "Kept between runs, outside of the tree: $(CACHE)"
+	@echo "Cache outside of the tree: $(CACHE)"
 
 need-cargo:
 	@command -v cargo >/dev/null || { \
-		echo "error: 'cargo' is not found: install Rust from https://rustup.rs" >&2; exit 1; }
+		echo "error: 'cargo' not found: install Rust from https://rustup.rs" >&2; exit 1; }
 
 need-cargo-deny: need-cargo
 	@"$(TOOLS)/bin/cargo-deny" --version 2>/dev/null | grep -qx "cargo-deny $(CARGO_DENY_VERSION)" || { \
-		echo "Installing cargo-deny $(CARGO_DENY_VERSION) into $(TOOLS): it takes some minutes, once…"; \
+		echo "Installing cargo-deny $(CARGO_DENY_VERSION) into $(TOOLS), once (a few minutes)…"; \
 		cargo install --quiet --locked --root "$(TOOLS)" cargo-deny@$(CARGO_DENY_VERSION); }
 
 need-mdbook: need-cargo
 	@"$(TOOLS)/bin/mdbook" --version 2>/dev/null | grep -qx "mdbook v$(MDBOOK_VERSION)" || { \
-		echo "Installing mdBook $(MDBOOK_VERSION) into $(TOOLS): it takes a few minutes, once…"; \
+		echo "Installing mdBook $(MDBOOK_VERSION) into $(TOOLS), once (a few minutes)…"; \
 		cargo install --quiet --locked --root "$(TOOLS)" --no-default-features --features search \
 			mdbook@$(MDBOOK_VERSION); }
 
 demo: need-cargo
-	@echo "Building the kopf command (the first time, with all it depends on: some two minutes)…"
+	@echo "Building the kopf command (the first time, with all dependencies: about 2 minutes)…"
 	@cargo run --quiet --bin kopf -- demo $(if $(ONCE),--once)
 
 test: need-cargo
-	@echo "All tests; the API behaviour suite runs against the sandbox in process…"
+	@echo "All tests, with the API behaviour suite on the in-process sandbox…"
 	cargo test --workspace --no-fail-fast
-	@echo "The behaviour suite of operators with a front in another thread…"
+	@echo "The behaviour suite of operators with handlers in another thread…"
 	KOPF_TEST_FRONT=foreign cargo test --package kopf-tests --test handling
-	@echo "The API behaviour suite against the sandbox over TLS…"
+	@echo "The API behaviour suite on the sandbox over TLS…"
 	KOPF_TEST_API=sandbox-tls cargo test --workspace --test api
 	@echo "The Python package and its examples (the first time, packages are installed)…"
 	@KOPF_CACHE="$(CACHE)" python/test.sh
@@ -85,7 +83,7 @@ lint: need-cargo-deny
 	cargo clippy --workspace --all-targets -- -D warnings
 	@echo "Dependencies: licences, sources, versions, bans (deny.toml)…"
 	PATH="$(TOOLS)/bin:$$PATH" cargo deny --workspace check bans licenses sources
-	@echo "Directions between crates, import circles, links, forbidden text…"
+	@echo "Directions between crates, import cycles, links, forbidden text…"
 	cargo run --quiet --package xtask -- check
 
 docs: need-mdbook
@@ -98,7 +96,7 @@ docs: need-mdbook
 wheel: need-cargo
 	@echo "Licence texts of the linked crates…"
 	@cargo run --quiet --package xtask -- notices kopf-python > THIRD-PARTY.txt
-	@echo "Building the wheel with optimisation (some minutes)…"
+	@echo "Building the optimised wheel (a few minutes)…"
 	@KOPF_CACHE="$(CACHE)" python/wheel.sh
 
 features: need-cargo
@@ -123,7 +121,7 @@ conformance: need-cargo
 		--server $(or $(SERVER),sandbox) $(if $(ONLY),--only '$(ONLY)')
 
 extended: need-cargo languages
-	@echo "A sandbox that is killed 200 times…"
+	@echo "200 kills of a sandbox…"
 	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test durability
 	@echo "Model checking with larger bounds…"
 	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
@@ -131,13 +129,13 @@ extended: need-cargo languages
 	KOPF_SIMULATION_SEEDS=1000 cargo test --release --package kopf-core --test replicas
 	@echo "A project whose only dependency is kopf…"
 	@tests/outside/check.sh
-	@echo "New projects of both languages, built and tested…"
+	@echo "New projects in both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"
-	@echo "Python operators that exit amid work 100 times…"
+	@echo "100 exits of Python operators during work…"
 	@KOPF_CACHE="$(CACHE)" KOPF_TEST_EXITS=$(or $(EXITS),102) python/test.sh \
-		python/tests/test_behaviour_process.py -k exits_amid_work
-	@echo "The page docs/getting-started.md, followed step by step…"
+		python/tests/test_behaviour_process.py -k exits_during_work
+	@echo "The steps of docs/getting-started.md…"
 	@tests/guide/getting-started.sh
 	@echo "Chaos…"
 	@cargo build --quiet --package kopf-chaos
@@ -145,7 +143,7 @@ extended: need-cargo languages
 		seed=$$RANDOM$$RANDOM; echo "Seed $$seed ($$number of $(or $(SEEDS),20))"; \
 		cargo run --quiet --package kopf-chaos -- --seed $$seed --seconds $(or $(LENGTH),100) || exit 1; \
 	done
-	@echo "The page of kopf ui in a headless browser (needs Chromium)…"
+	@echo "kopf ui in a headless browser (needs Chromium)…"
 	@cargo build --quiet --release --package kopf-cli
 	@tests/browser/run.py "$${CARGO_TARGET_DIR:-target}/release/kopf"
 
@@ -154,7 +152,7 @@ FUZZ_TARGETS := json yaml protobuf patch apply selectors cel schema
 fuzz: need-cargo
 	@if cargo +nightly --version >/dev/null 2>&1; then \
 		"$(TOOLS)/bin/cargo-fuzz" --version 2>/dev/null | grep -qx "cargo-fuzz $(CARGO_FUZZ_VERSION)" || { \
-			echo "Installing cargo-fuzz $(CARGO_FUZZ_VERSION) into $(TOOLS): a minute, once…"; \
+			echo "Installing cargo-fuzz $(CARGO_FUZZ_VERSION) into $(TOOLS), once (a minute)…"; \
 			cargo install --quiet --locked --root "$(TOOLS)" cargo-fuzz@$(CARGO_FUZZ_VERSION) || exit 1; }; \
 		for target in $(FUZZ_TARGETS); do \
 			echo "Fuzzing $$target for $(or $(SECONDS_EACH),60) seconds…"; \
@@ -162,7 +160,7 @@ fuzz: need-cargo
 				-max_total_time=$(or $(SECONDS_EACH),60) -max_len=4096 -timeout=10 -verbosity=0 || exit 1; \
 		done; \
 	else \
-		echo "There is no nightly toolchain: mutating at random, without coverage…"; \
+		echo "No nightly toolchain: random mutations, without coverage…"; \
 		for target in $(FUZZ_TARGETS); do \
 			cargo run --quiet --release --manifest-path fuzz/Cargo.toml --bin smoke -- \
 				$$target $(or $(SECONDS_EACH),60) || exit 1; \
@@ -176,18 +174,18 @@ languages: need-cargo
 	if command -v go >/dev/null; then \
 		echo "Go…"; \
 		(cd examples/go && "$$kopf" sandbox --simulate all -- go test -count=1 ./...) || exit 1; \
-	else echo "skipped: there is no go"; fi; \
+	else echo "skipped: go is not installed"; fi; \
 	if command -v mvn >/dev/null; then \
 		echo "Java…"; \
 		(cd examples/java && "$$kopf" sandbox --simulate all -- mvn --batch-mode --quiet test) || exit 1; \
-	else echo "skipped: there is no mvn"; fi
+	else echo "skipped: mvn is not installed"; fi
 
 bench: need-cargo
-	@echo "Building with optimisation (some ten minutes, once)…"
+	@echo "Building with optimisation (the first time, about 10 minutes)…"
 	@cargo build --quiet --release --package kopf-cli --package kopf-benches --package kopf-python
-	@# Not in our workspace, but beside our programs.
+	@# A separate workspace, built into the same folder.
 	@cargo build --quiet --release --manifest-path benches/contestants/kube-rs/Cargo.toml \
 		--target-dir "$${CARGO_TARGET_DIR:-target}"
-	@echo "Measuring: some 15 minutes, and any other load spoils it…"
-	@# A thousand watchers are a thousand connections.
+	@echo "Measuring (about 15 minutes; other load distorts the figures)…"
+	@# 1,000 watchers need 1,000 connections.
 	@ulimit -n "$$(ulimit -Hn)" && KOPF_CACHE="$(CACHE)" cargo run --quiet --release --bin kopf-benches

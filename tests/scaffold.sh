@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Creates a project in each language with `kopf new`, with the sources of this tree, and runs its tests; the
-# manifests of the project must be those that its own command prints.
-# Usage: scaffold.sh PYTHON, a Python with our package and pytest.
+# Creates a project in each language with `kopf new`, with the sources of this tree, and runs its tests. The
+# manifests of the project must equal the output of its own command.
+# Usage: scaffold.sh PYTHON; PYTHON is an interpreter with our package and pytest
 set -euo pipefail
 
 [ $# -eq 1 ] || { echo "usage: scaffold.sh PYTHON" >&2; exit 2; }
@@ -18,9 +18,9 @@ kopf="$target/debug/kopf"
 echo "scaffold: a project in Rust"
 "$kopf" new my-operator --path "$work/rust" --kopf-path "$root" >/dev/null
 cd "$work/rust"
-# The versions that this tree is tested with.
+# The dependency versions of this repository.
 cp "$root/Cargo.lock" .
-# The dependencies are built as in this tree, and therefore shared with it.
+# The same build settings as in this repository, so that compiled dependencies are shared.
 export CARGO_TARGET_DIR="$target" CARGO_PROFILE_DEV_DEBUG=line-tables-only
 cargo fmt --all --check
 cargo test --quiet
@@ -53,7 +53,7 @@ cd "$work/python"
 "$python" -m kopf manifests --name my-operator --image my-operator:latest --namespace my-operator handlers.py |
     diff deploy/operator.yaml -
 
-echo "scaffold: existing folders and reserved names are refused"
+echo "scaffold: existing folders and reserved names are rejected"
 ! "$kopf" new my-operator --path "$work/rust" 2>/dev/null
 ! "$kopf" new async --path "$work/other" 2>/dev/null
 [ ! -e "$work/other" ]

@@ -1,6 +1,6 @@
-//! The operator that is measured, with an eye on its connection: it notes when the line of a new object
-//! comes off the watch, and how much later its handler is called. When stdin ends, it prints these times
-//! in microseconds, one a line.
+//! The benchmarked operator, with timestamps: it measures the time from the arrival of a new
+//! object's watch line to the call of its handler. When stdin ends, it prints the times in
+//! microseconds, one per line.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -18,10 +18,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
 use tower::util::MapResponseLayer;
 
-/// Only these are measured: what comes before is to warm up.
+/// Only these objects are measured. Earlier ones are for warm-up.
 const PREFIX: &str = r#""name":"object-"#;
 
-/// What came when, and how long it took to its handler. Shared by the connection and the handlers.
+/// Arrival times, and times to the handler. Shared by the connection and the handlers.
 #[derive(Debug, Clone, Default)]
 struct Arrivals(Arc<Mutex<Times>>);
 
@@ -32,8 +32,8 @@ struct Times {
 }
 
 impl Arrivals {
-    /// Looks for new objects in what comes off a connection. A line that is cut in two pieces before the
-    /// name is not noticed: its object is left out of the figures.
+    /// Finds new objects in a chunk of data. Objects whose line is split before the name are
+    /// skipped.
     fn note(&self, data: &Bytes) {
         let now = Instant::now();
         for line in data.split(|byte| *byte == b'\n') {
@@ -74,7 +74,7 @@ async fn create_fn(Name(name): Name, State(arrivals): State<Arrivals>) -> kopf::
 #[tokio::main]
 async fn main() -> Result<()> {
     let namespace = std::env::args().nth(1);
-    let namespace = namespace.context("the namespace is the one argument")?;
+    let namespace = namespace.context("missing argument: the namespace")?;
     let arrivals = Arrivals::default();
     let eye = arrivals.clone();
     let eye = MapResponseLayer::new(move |response: Response<Box<DynBody>>| {

@@ -1,11 +1,11 @@
-//! The operator that is measured.
+//! The benchmarked operator.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use kopf::prelude::*;
 
-/// Delay of the handler, in milliseconds of `BENCH_WAIT`.
+/// Delay of the handler: the milliseconds in `BENCH_WAIT`.
 static WAIT: LazyLock<Option<Duration>> = LazyLock::new(|| {
     let wait = std::env::var("BENCH_WAIT").ok()?;
     wait.parse().ok().map(Duration::from_millis)

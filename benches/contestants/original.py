@@ -1,4 +1,4 @@
-# The operator that is measured, for the original.
+# The benchmarked operator, for the original.
 import kopf
 
 

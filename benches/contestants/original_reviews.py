@@ -1,4 +1,4 @@
-# The operator whose admission is measured, for the original.
+# The operator of the admission benchmark, for the original.
 import os
 
 import kopf

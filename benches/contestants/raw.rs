@@ -1,4 +1,5 @@
-//! A client that sends the same patches without watching: the upper bound for the throughput of operators.
+//! A client that sends the same patches without watching: the upper bound for the throughput of
+//! operators.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +10,8 @@ use http::header::CONTENT_TYPE;
 use kube::{Client, Config};
 use tokio::task::JoinSet;
 
-/// Number of connections with one request in flight each: as many requests as the operator has.
+/// Number of connections with one request in flight each: the same number of requests as of the
+/// operator.
 const CONNECTIONS: usize = 96;
 
 /// Patches that the original sends for the objects of this bench.
@@ -20,12 +22,16 @@ const RESULT: &str = r#"{"status":{"create_fn":{"message":"hello world"}}}"#;
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
-    let namespace = args.next().context("the namespace is the first argument")?;
-    let count = args.next().context("how many is the second argument")?;
-    let count: u32 = count.parse().context("the second argument is no number")?;
+    let namespace = args.next().context("missing argument 1: the namespace")?;
+    let count = args
+        .next()
+        .context("missing argument 2: the number of objects")?;
+    let count: u32 = count
+        .parse()
+        .context("invalid argument 2: must be a number")?;
 
     let mut config = Config::infer().await?;
-    // Retries would hide what is measured.
+    // Retries would distort the measurement.
     config.default_retry = false;
     let client = Client::try_from(config)?;
     let next = Arc::new(AtomicU32::new(0));
@@ -41,7 +47,7 @@ async fn main() -> Result<()> {
     while let Some(result) = running.join_next().await {
         result??;
     }
-    // The usage of the process is read while it exists.
+    // The benchmark reads the usage of the running process.
     std::future::pending().await
 }
 

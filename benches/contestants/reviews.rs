@@ -1,4 +1,5 @@
-//! The operator whose admission is measured. Its port, certificate and key are in the environment.
+//! The operator of the admission benchmark. Its port, certificate and key are environment
+//! variables.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-# The operator that is measured, with a plain function.
+# The benchmarked operator, with a synchronous function.
 import kopf
 
 

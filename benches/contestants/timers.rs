@@ -1,5 +1,5 @@
-//! An operator with one timer for each object, every ten seconds; or, with the argument `tasks` and their
-//! number, nothing but as many tasks that sleep as long.
+//! An operator with one timer of ten seconds per object. With the arguments `tasks` and a number,
+//! it only spawns as many tasks with the same sleep.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     kopf::main_with(operator)
 }
 
-/// In the same runtime as that of operators.
+/// Spawns sleeping tasks in the same runtime as that of operators.
 fn tasks(count: u32) -> ExitCode {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let Ok(runtime) = runtime.worker_threads(1).enable_all().build() else {

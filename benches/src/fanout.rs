@@ -1,7 +1,7 @@
-//! Events per second to many watchers, with writers as fast as the server lets them.
+//! Events per second to many watchers, at the maximum write rate.
 //!
-//! The writers' own speed says little here: all processors are busy, and they get their share of them.
-//! What watchers cost a writer is measured by `latency`.
+//! The write rate itself is not reported, as all CPUs are busy. The effect of watchers on writers
+//! is measured by `latency`.
 
 use anyhow::{Context as _, Result};
 use kube::Client;
@@ -12,7 +12,7 @@ use crate::report::{Report, Target};
 use crate::servers;
 use crate::watchers::Watchers;
 
-/// Events of all watchers together.
+/// Number of events, summed over all watchers.
 const EVENTS: u32 = 300_000;
 const TASKS: u32 = 4;
 
@@ -47,7 +47,7 @@ async fn one(report: &mut Report, server: &str, client: &Client, watchers: u32) 
     Ok(())
 }
 
-/// From the first create until the last watcher has seen the last one.
+/// Returns the time from the first create until all watchers have received all events.
 async fn time(client: &Client, namespace: &str, watchers: u32) -> Result<std::time::Duration> {
     load::namespace(client, namespace).await?;
     let objects = EVENTS / watchers;

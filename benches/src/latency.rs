@@ -1,8 +1,8 @@
-//! How long a create takes, with and without many watchers, when the writer does not hurry.
+//! Latency of creates at a fixed rate, with and without many watchers.
 //!
-//! The pace is one at which the processors are not exhausted by the events alone, so that the
-//! difference is what watchers do to a writer and not who gets how much of the processor. The next
-//! create begins at its time whether or not the one before is done: a server that stalls is seen to.
+//! At this rate, the events do not saturate the CPUs, so the difference shows the effect of
+//! watchers on writers. Creates start on schedule even if earlier ones are not finished, so stalls
+//! of the server are not hidden.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::servers;
 use crate::watchers::Watchers;
 
 const WATCHERS: u32 = 1000;
-/// Together with the watchers, so many thousand events a second.
+/// Creates per second. With 1000 watchers, 50,000 events per second.
 const PER_SECOND: u32 = 50;
 const CREATES: u32 = 500;
 
@@ -54,7 +54,7 @@ async fn one(report: &mut Report, server: &str, client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The times of all creates.
+/// Returns the times of all creates.
 async fn times(client: &Client, namespace: &str, watchers: u32) -> Result<Vec<Duration>> {
     load::namespace(client, namespace).await?;
     let running = Watchers::open(client, namespace, watchers, CREATES).await?;

@@ -1,4 +1,4 @@
-//! The load: objects to create and change, by many tasks as fast as the server lets them.
+//! Load generation: creates and patches of objects by concurrent tasks at the maximum rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// What a configmap is filled with to be of about a kilobyte.
+/// Data bytes of a configmap of about one kilobyte.
 pub(crate) const KILOBYTE: usize = 800;
 
-/// How many objects a second.
+/// Returns the number of objects per second.
 pub(crate) fn rate(count: u32, time: Duration) -> f64 {
     f64::from(count) / time.as_secs_f64()
 }
 
-/// Makes a namespace.
+/// Creates a namespace.
 pub(crate) async fn namespace(client: &Client, name: &str) -> Result<()> {
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     post(client, "/api/v1/namespaces", &body).await
 }
 
-/// A configmap with so much filling.
+/// Returns a configmap with this number of data bytes.
 pub(crate) fn config_map(number: u32, bytes: usize) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -39,7 +39,7 @@ pub(crate) async fn post(client: &Client, path: &str, body: &Value) -> Result<()
     send(client, "POST", path, "application/json", body).await
 }
 
-/// Creates so many configmaps of so many bytes, with so many tasks at once; returns how long it took.
+/// Creates `count` configmaps by concurrent tasks. Returns the elapsed time.
 pub(crate) async fn create(
     client: &Client,
     namespace: &str,
@@ -56,7 +56,7 @@ pub(crate) async fn create(
     .await
 }
 
-/// Changes each of so many configmaps once.
+/// Patches each of `count` configmaps once. Returns the elapsed time.
 pub(crate) async fn patch(
     client: &Client,
     namespace: &str,
@@ -81,7 +81,7 @@ pub(crate) async fn patch(
     .await
 }
 
-/// Runs an action for each number, by so many tasks that take the next number when they are done.
+/// Runs an action for each number below `count`, by concurrent tasks. Returns the elapsed time.
 pub(crate) async fn repeat<A, F>(
     client: &Client,
     count: u32,

@@ -1,6 +1,9 @@
-//! Measures the sandbox, and where it makes sense, kube-apiserver with etcd beside it in the same run,
-//! with the same client code; and an operator beside others that do the same work. It prints a table and judges nothing but the words in it: figures of a
-//! busy machine are no reason to fail a build.
+//! Benchmarks of the sandbox, with kube-apiserver and etcd for comparison, and of operators, with
+//! other implementations of the same work. All servers are measured in the same run by the same
+//! client code.
+//!
+//! Prints a table with targets. Missed targets do not fail the run, as the figures depend on the
+//! load of the machine.
 
 mod fanout;
 mod latency;
@@ -20,57 +23,57 @@ use anyhow::Result;
 use clap::{Parser, ValueEnum};
 
 use crate::operators::Contestant;
-use crate::report::{Report, tell};
+use crate::report::{Report, print_status};
 use crate::servers::{ControlPlane, Process};
 
-/// Measure the sandbox next to kube-apiserver and etcd, and an operator next to others
+/// Benchmark the sandbox against kube-apiserver and etcd, and an operator against others
 #[derive(Debug, Parser)]
 struct Args {
-    /// What to measure; everything by default
+    /// Parts to measure; all by default
     parts: Vec<Part>,
-    /// Only what runs on the sandbox: no Go and no Python are needed, and no ratios are given
+    /// Run on the sandbox only, without ratios; requires neither Go nor Python
     #[arg(long)]
     without_control_plane: bool,
-    /// Who handles objects, besides the raw client; everybody by default
+    /// Operators to compare, in addition to the raw client; all by default
     #[arg(long, value_delimiter = ',')]
     contestants: Vec<Contestant>,
-    /// Number of objects to handle; the targets are for the default
+    /// Number of objects to handle; targets apply to the default
     #[arg(long, default_value_t = 5000)]
     objects: u32,
-    /// Number of quiet objects; the target is for the default
+    /// Number of quiet objects; the target applies to the default
     #[arg(long, default_value_t = 100_000)]
     quiet_objects: u32,
-    /// Number of objects that several replicas divide; the figures are for the default
+    /// Number of objects that several replicas divide; published figures use the default
     #[arg(long, default_value_t = 100_000)]
     shared_objects: u32,
-    /// Number of reviews for the growth of memory; the target is for the default
+    /// Number of reviews for the growth of memory; the target applies to the default
     #[arg(long, default_value_t = 1_000_000)]
     reviews: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// From the start of the process to /readyz
+    /// Time from the start of the process to /readyz
     Start,
     /// Creates and patches per second
     Writes,
     /// Events per second to many watchers
     Fanout,
-    /// How long a create takes with and without many watchers
+    /// Latency of creates with and without many watchers
     Latency,
     /// Memory with many objects
     Memory,
-    /// An operator next to others: processor, memory, throughput
+    /// CPU, memory and throughput of an operator and of others
     Operator,
-    /// An operator's memory with many objects at rest
+    /// Memory of an operator with many quiet objects
     Quiet,
-    /// An operator's processor and memory with many timers
+    /// CPU and memory of an operator with many timers
     Timers,
-    /// Reviews for admission per second, and how long they take
+    /// Admission reviews per second, and their latency
     Reviews,
-    /// An operator's processor with and without metrics
+    /// CPU of an operator with and without metrics
     Metrics,
-    /// Several replicas: processor, memory and received bytes of each, and their throughput
+    /// CPU, memory, received bytes and throughput of several replicas
     Replicas,
 }
 
@@ -79,19 +82,19 @@ async fn main() -> ExitCode {
     match run(&Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(format_args!("error: {error:#}"));
+            print_status(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
 async fn run(args: &Args) -> Result<()> {
-    let wants = |part| args.parts.is_empty() || args.parts.contains(&part);
+    let is_selected = |part| args.parts.is_empty() || args.parts.contains(&part);
     let mut report = Report::default();
-    if wants(Part::Start) {
+    if is_selected(Part::Start) {
         start::measure(&mut report).await?;
     }
-    if wants(Part::Writes) || wants(Part::Fanout) || wants(Part::Latency) {
+    if is_selected(Part::Writes) || is_selected(Part::Fanout) || is_selected(Part::Latency) {
         let control_plane = if args.without_control_plane {
             None
         } else {
@@ -103,13 +106,13 @@ async fn run(args: &Args) -> Result<()> {
         };
         let process = Process::start().await?;
         let over_tls = process.client().await?;
-        if wants(Part::Writes) {
+        if is_selected(Part::Writes) {
             writes::measure(&mut report, &over_tls, real.as_ref()).await?;
         }
-        if wants(Part::Fanout) {
+        if is_selected(Part::Fanout) {
             fanout::measure(&mut report, &over_tls, real.as_ref()).await?;
         }
-        if wants(Part::Latency) {
+        if is_selected(Part::Latency) {
             latency::measure(&mut report, &over_tls, real.as_ref()).await?;
         }
         process.stop().await?;
@@ -117,7 +120,7 @@ async fn run(args: &Args) -> Result<()> {
             control_plane.stop().await?;
         }
     }
-    if wants(Part::Memory) {
+    if is_selected(Part::Memory) {
         memory::measure(&mut report).await?;
     }
     let contestants: &[_] = match args.contestants.as_slice() {
@@ -125,22 +128,22 @@ async fn run(args: &Args) -> Result<()> {
         [] => &Contestant::ALL,
         some => some,
     };
-    if wants(Part::Operator) && !args.without_control_plane {
+    if is_selected(Part::Operator) && !args.without_control_plane {
         operators::measure(&mut report, contestants, args.objects).await?;
     }
-    if wants(Part::Quiet) {
+    if is_selected(Part::Quiet) {
         operators::quiet::measure(&mut report, args.quiet_objects).await?;
     }
-    if wants(Part::Metrics) {
+    if is_selected(Part::Metrics) {
         operators::metrics::measure(&mut report, args.objects).await?;
     }
-    if wants(Part::Replicas) {
+    if is_selected(Part::Replicas) {
         operators::replicas::measure(&mut report, args.shared_objects, args.objects).await?;
     }
-    if wants(Part::Timers) {
+    if is_selected(Part::Timers) {
         operators::timers::measure(&mut report).await?;
     }
-    if wants(Part::Reviews) {
+    if is_selected(Part::Reviews) {
         operators::reviews::measure(&mut report, contestants, args.reviews).await?;
     }
     report.print()

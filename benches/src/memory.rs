@@ -7,7 +7,7 @@ use crate::report::{Report, Target};
 use crate::servers::Process;
 
 const OBJECTS: u32 = 100_000;
-/// Together with the metadata, about two kilobytes.
+/// Data bytes of an object of about two kilobytes.
 const BYTES: usize = 1_800;
 const TASKS: u32 = 16;
 

@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-/// Rows of what, how much, and against which target.
+/// Rows of name, figure and target.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rows: Vec<[String; 3]>,
 }
 
-/// What a figure is to be.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
     AtMost(f64),
     AtLeast(f64),
-    /// Only told.
     None,
 }
 
@@ -34,14 +33,14 @@ impl Target {
 }
 
 impl Report {
-    /// Adds a figure, and tells it at once: the rest takes a while.
+    /// Adds a figure, and prints it to stderr immediately.
     pub(crate) fn add(&mut self, what: impl Into<String>, value: f64, unit: &str, target: Target) {
         let row = [
             what.into(),
             format!("{} {unit}", rounded(value)),
             target.verdict(value),
         ];
-        tell(format_args!("{}: {} {}", row[0], row[1], row[2]));
+        print_status(format_args!("{}: {} {}", row[0], row[1], row[2]));
         self.rows.push(row);
     }
 
@@ -64,18 +63,18 @@ impl Report {
     }
 }
 
-/// Says what happens, to whoever looks.
-pub(crate) fn tell(what: impl Display) {
-    // Progress is of no use to anybody who does not look.
+/// Prints a status message to stderr.
+pub(crate) fn print_status(what: impl Display) {
+    // stderr may be closed.
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 
-/// The time in milliseconds that half of the runs do not exceed.
+/// Returns the median in milliseconds.
 pub(crate) fn median(times: Vec<Duration>) -> f64 {
     percentile(times, 50)
 }
 
-/// The time in milliseconds that so many percent of the runs do not exceed.
+/// Returns the percentile in milliseconds, by nearest rank; NaN without times.
 pub(crate) fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
     times.sort();
     let rank = (times.len() * percent).div_ceil(100).max(1);
@@ -83,7 +82,7 @@ pub(crate) fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
     time.map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
 }
 
-/// Three digits are all that such figures are worth.
+/// Formats a figure with about three significant digits.
 fn rounded(value: f64) -> String {
     if value >= 100.0 {
         format!("{value:.0}")
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_are_told() {
+    fn figures_are_compared_with_targets() {
         assert_eq!(Target::AtMost(50.0).verdict(50.0), "at most 50: reached");
         assert_eq!(Target::AtMost(50.0).verdict(50.1), "at most 50: MISSED");
         assert_eq!(Target::AtLeast(20.0).verdict(19.0), "at least 20: MISSED");
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_the_nearest_rank() {
+    fn percentiles_use_the_nearest_rank() {
         let hundred: Vec<_> = (1..=100).rev().map(Duration::from_secs).collect();
         for (percent, expected) in [
             (1, 1000.0),

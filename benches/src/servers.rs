@@ -1,5 +1,5 @@
-//! The servers that are measured: a sandbox in process, one in a process of its own, and a real control
-//! plane. All are talked to by the same client.
+//! The benchmarked servers: a sandbox in this process, one in a separate process, and a real
+//! control plane. All use the same client.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,14 +14,14 @@ use tokio::process::{Child, Command};
 
 use crate::usage::Usage;
 
-/// A sandbox in this process, and a client without a socket.
+/// Returns a sandbox in this process, and a client without a socket.
 pub(crate) fn in_process() -> Result<(Sandbox, Client)> {
     let sandbox = Sandbox::builder().build()?;
     let client = Client::new(sandbox.service(), "default");
     Ok((sandbox, client))
 }
 
-/// `kopf sandbox` in a process of its own.
+/// `kopf sandbox` in a separate process.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -29,10 +29,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts the release build of the command, and waits until it says that it listens.
+    /// Starts the command, and waits until it listens.
     pub(crate) async fn start() -> Result<Self> {
         let folder = TempDir::new()?;
-        // Built together with this program, and so beside it.
+        // Cargo builds both programs into the same folder.
         let program = std::env::current_exe()?.with_file_name("kopf");
         let mut child = Command::new(&program)
             .arg("sandbox")
@@ -57,19 +57,16 @@ impl Process {
     }
 
     pub(crate) fn usage(&self) -> Result<Usage> {
-        let id = self.child.id().context("the sandbox has ended")?;
+        let id = self.child.id().context("the sandbox has exited")?;
         Ok(Usage::of(id))
     }
 
     pub(crate) async fn stop(mut self) -> Result<()> {
-        self.child
-            .kill()
-            .await
-            .context("the sandbox cannot be stopped")
+        self.child.kill().await.context("cannot stop the sandbox")
     }
 }
 
-/// etcd and kube-apiserver, with the disk as it is in production.
+/// etcd and kube-apiserver, with fsync as in production.
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
     child: Child,
@@ -91,7 +88,7 @@ impl ControlPlane {
             .iter()
             .find_map(|line| line.strip_prefix("kubeconfig="));
         let kubeconfig = kubeconfig
-            .context("the control plane names no kubeconfig")?
+            .context("the control plane has printed no kubeconfig")?
             .into();
         Ok(Self { child, kubeconfig })
     }
@@ -104,18 +101,18 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// Ends it the polite way, so that it removes its folder.
+    /// Closes stdin and waits, so that the script removes its folder.
     pub(crate) async fn stop(mut self) -> Result<()> {
         drop(self.child.stdin.take());
         self.child
             .wait()
             .await
-            .context("the control plane cannot be stopped")?;
+            .context("cannot stop the control plane")?;
         Ok(())
     }
 }
 
-/// A client by a kubeconfig, over TLS. Retries would hide what is measured.
+/// Returns a client over TLS. Retries are disabled, as they would distort the measurement.
 async fn client(kubeconfig: &Path) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let mut config =
@@ -124,7 +121,7 @@ async fn client(kubeconfig: &Path) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// Reads lines until the wanted one; returns all of them.
+/// Reads lines until a matching one, and returns the lines before it.
 async fn wait_for_line(
     stdout: impl AsyncRead + Unpin,
     wanted: impl Fn(&str) -> bool,
@@ -137,10 +134,10 @@ async fn wait_for_line(
         }
         seen.push(line);
     }
-    bail!("the server ended before it was ready")
+    bail!("the server exited before it was ready")
 }
 
-/// The folder of the whole tree.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

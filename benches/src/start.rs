@@ -1,4 +1,4 @@
-//! How long it takes until a sandbox can be used: in this process, and as a process of its own.
+//! Start time of a sandbox, in this process and as a separate process.
 
 use anyhow::{Result, ensure};
 use http::Request;
@@ -46,6 +46,6 @@ pub(crate) async fn measure(report: &mut Report) -> Result<()> {
 async fn ready(client: &Client) -> Result<()> {
     let request = Request::get("/readyz").body(Vec::new())?;
     let answer = client.request_text(request).await?;
-    ensure!(answer == "ok", "/readyz says {answer:?}");
+    ensure!(answer == "ok", "/readyz returned {answer:?}");
     Ok(())
 }

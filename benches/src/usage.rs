@@ -1,14 +1,14 @@
-//! What a process has used: its time on processors and its memory, as Linux counts them.
+//! CPU time and memory of a process on Linux.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 
-/// Linux tells times of processes in hundredths of a second on all architectures that we run on.
+/// The unit of times in `/proc/…/stat` on all supported architectures.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A process that is looked at from outside.
+/// The usage of a process, by its id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage(u32);
 
@@ -17,51 +17,54 @@ impl Usage {
         Self(id)
     }
 
-    /// Time on processors so far: in the program and in the kernel, of all threads.
+    /// Returns the user and system CPU time of all threads.
     pub(crate) fn cpu(self) -> Result<Duration> {
         let stat = self.read("stat")?;
         ticks(&stat)
             .map(|ticks| TICK * ticks)
-            .context("the times of the process are not where they should be")
+            .context("cannot parse the CPU times of the process")
     }
 
-    /// Resident memory now, in megabytes.
+    /// Returns the current resident memory in megabytes.
     pub(crate) fn resident_megabytes(self) -> Result<f64> {
         self.megabytes("VmRSS:")
     }
 
-    /// The most resident memory that there was, in megabytes.
+    /// Returns the peak resident memory in megabytes.
     pub(crate) fn peak_megabytes(self) -> Result<f64> {
         self.megabytes("VmHWM:")
     }
 
-    /// Waits until it has done nearly nothing for so long, but not longer than the limit.
-    pub(crate) async fn quiet(self, long: Duration, limit: Duration) -> Result<()> {
+    /// Waits until the process is idle for `period`. Fails after `limit`.
+    pub(crate) async fn quiet(self, period: Duration, limit: Duration) -> Result<()> {
         let began = Instant::now();
         loop {
             let before = self.cpu()?;
-            sleep(long).await;
+            sleep(period).await;
             if self.cpu()? <= before + TICK {
                 return Ok(());
             }
-            anyhow::ensure!(began.elapsed() < limit, "it is still busy after {limit:?}");
+            let is_late = began.elapsed() >= limit;
+            anyhow::ensure!(!is_late, "the process is still busy after {limit:?}");
         }
     }
 
     fn megabytes(self, name: &str) -> Result<f64> {
         let status = self.read("status")?;
-        let kilobytes = kilobytes(&status, name).with_context(|| format!("there is no {name}"))?;
+        let kilobytes =
+            kilobytes(&status, name).with_context(|| format!("missing field {name}"))?;
         Ok(kilobytes / 1024.0)
     }
 
     fn read(self, name: &str) -> Result<String> {
         let path = format!("/proc/{}/{name}", self.0);
         std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {path}: processes are measured on Linux only"))
+            .with_context(|| format!("cannot read {path}: usage is measured on Linux only"))
     }
 }
 
-/// User and system time of `/proc/…/stat`. The second field is a name that can have spaces and brackets.
+/// Parses the user and system time of `/proc/…/stat`. The second field is a name that can contain
+/// spaces and brackets.
 fn ticks(stat: &str) -> Option<u32> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ').skip(11);
@@ -70,7 +73,7 @@ fn ticks(stat: &str) -> Option<u32> {
     Some(user + system)
 }
 
-/// A line of `/proc/…/status`.
+/// Parses a field of `/proc/…/status`.
 fn kilobytes(status: &str, name: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
@@ -81,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_found_behind_any_name() {
+    fn times_are_found_after_any_name() {
         let stat = "7 (a b) (c) S 1 7 7 0 -1 4194304 9 8 7 6 250 50 3 2 20 0 4 0 99";
         assert_eq!(ticks(stat), Some(300));
         assert_eq!(ticks("7 (short) S 1"), None);

@@ -1,4 +1,4 @@
-//! Many watches of one namespace, read to the end of what is expected.
+//! Concurrent watches of one namespace.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use kube::Client;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Watches that run until each has seen its events.
+/// Watches that run until each has received its events.
 #[derive(Debug)]
 pub(crate) struct Watchers(JoinSet<Result<()>>);
 
 impl Watchers {
-    /// Opens so many watches of the namespace's configmaps, each of which is to see so many events. Over
-    /// TLS, each has a connection of its own.
+    /// Opens `count` watches of the namespace's configmaps, each for `events` events. Over TLS,
+    /// each has its own connection.
     pub(crate) async fn open(
         client: &Client,
         namespace: &str,
@@ -30,25 +30,25 @@ impl Watchers {
             format!("/api/v1/namespaces/{namespace}/configmaps?watch=true&resourceVersion=0");
         let mut running = JoinSet::new();
         for _ in 0..count {
-            // Answered at once: from here on, it sees everything.
+            // After the response, the watch receives all events.
             let request = Request::get(&path).body(kube::client::Body::empty())?;
             let response = client.send(request).await;
-            let response = response.context("a watch is not answered")?;
+            let response = response.context("cannot open a watch")?;
             ensure!(
                 response.status() == 200,
-                "a watch is refused: {}",
+                "a watch is rejected: {}",
                 response.status()
             );
             running.spawn(async move {
-                timeout(PATIENCE, read(response.into_body(), events))
+                timeout(TIMEOUT, read(response.into_body(), events))
                     .await
-                    .context("events do not come in time")?
+                    .with_context(|| format!("missing events after {TIMEOUT:?}"))?
             });
         }
         Ok(Self(running))
     }
 
-    /// Waits until all have seen all.
+    /// Waits until all watches have received all events.
     pub(crate) async fn finish(mut self) -> Result<()> {
         while let Some(result) = self.0.join_next().await {
             result??;
@@ -57,14 +57,14 @@ impl Watchers {
     }
 }
 
-/// Reads until so many events have come: one per line.
+/// Reads until `events` lines have arrived, one per event.
 async fn read<B>(mut body: B, events: u32) -> Result<()>
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static> + Unpin,
 {
     let mut seen = 0;
     while seen < events {
-        let frame = body.frame().await.context("the watch ends early")??;
+        let frame = body.frame().await.context("the watch ended early")??;
         let Ok(data) = frame.into_data() else {
             continue;
         };

@@ -69,7 +69,7 @@ pub(crate) async fn measure(
 
 async fn rates(client: &Client, count: u32) -> Result<[f64; 2]> {
     load::namespace(client, NAMESPACE).await?;
-    // Connections, and code that was never run before.
+    // Warm-up: connections and code paths.
     load::create(client, NAMESPACE, count / 20, load::KILOBYTE, TASKS).await?;
     load::patch(client, NAMESPACE, count / 20, TASKS).await?;
     let namespace = format!("{NAMESPACE}-2");

@@ -1,4 +1,4 @@
-"""A stage for behaviour tests: one sandbox for all of them, and operators in threads."""
+"""Fixtures of behaviour tests: one sandbox for all of them, and operators in threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kopf import testing
 from kopf._front.clients import ClusterError
 
 TIMEOUT = 20.0
-"""Seconds after which an expected condition counts as failed."""
+"""Upper bound in seconds for an expected condition."""
 
 PLURAL = "kopfexamples.kopf.dev"
 
@@ -136,7 +136,7 @@ class Stage:
         return self.cluster.wait(PLURAL, name, condition, timeout=TIMEOUT)
 
     def delete_blocked(self, name: str) -> None:
-        """Deletes an object that the operator keeps by a finalizer, which daemons do not wait for."""
+        """Deletes an object after it has the finalizer, which daemons do not wait for."""
         self.wait(name, lambda obj: obj["metadata"].get("finalizers"))
         self.delete(name)
 
@@ -154,7 +154,7 @@ class Stage:
         return [event for event in events if event["involvedObject"]["name"] == name]
 
     def clean(self) -> None:
-        """Deletes all objects, also those with finalizers."""
+        """Deletes all objects, including those with finalizers."""
         for obj in self.cluster.all(PLURAL):
             name = obj["metadata"]["name"]
             with contextlib.suppress(ClusterError):
@@ -201,6 +201,6 @@ def stage(
 
 @pytest.fixture
 def records(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """The log records from the level of debugging on."""
+    """The log records, including debug messages."""
     caplog.set_level(logging.DEBUG)
     return caplog

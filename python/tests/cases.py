@@ -1,4 +1,4 @@
-"""Evaluation of expressions, whose results are recorded from the original and compared."""
+"""Evaluation of expressions, whose results are compared with those recorded from the original."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def evaluate(expression: str, namespace: dict[str, Any]) -> Result:
     """Returns a comparable result of an expression, or of statements that set ``result``."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # Of objects that other tests have left to the garbage collector.
+        # The garbage collector can warn about objects of other tests.
         warnings.simplefilter("ignore", ResourceWarning)
         try:
             if "\n" in expression or re.search(r"^(del|for|match|with)\b|; ", expression):
@@ -33,7 +33,7 @@ def evaluate(expression: str, namespace: dict[str, Any]) -> Result:
 
 
 def normalize(text: str) -> str:
-    """Removes addresses and the paths of private modules, which differ."""
+    """Removes addresses and the paths of private modules, which vary."""
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
     return re.sub(r"\bkopf\.(_\w+\.)+", "kopf.", text)
 

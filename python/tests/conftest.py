@@ -22,7 +22,7 @@ def _has_native() -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips the tests that need the extension if it is not built, unless it is required."""
+    """Skips tests that need the extension if it is not built, unless it is required."""
     if _has_native() or os.environ.get("KOPF_TEST_NATIVE"):
         return
     skip = pytest.mark.skip(reason="the extension kopf._kopf is not built: run `maturin develop`")
@@ -52,7 +52,7 @@ def clean_logging() -> Iterator[None]:
 
 @pytest.fixture
 def clean_imports() -> Iterator[None]:
-    """Forgets the modules and import paths that the test adds."""
+    """Removes the modules and import paths that the test adds."""
     path, modules = sys.path[:], set(sys.modules)
     yield
     sys.path[:] = path
@@ -63,7 +63,7 @@ def clean_imports() -> Iterator[None]:
 
 @pytest.fixture
 def default_registry() -> Iterator[object]:
-    """A default registry for the test only."""
+    """A default registry for one test."""
     from kopf._front import registries
 
     former = registries.get_default_registry()

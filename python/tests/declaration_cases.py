@@ -109,7 +109,7 @@ def match(
     name: str, *, old: Any = None, new: Any = None, reason: Any = "update", initial: bool = False,
     meta: Any = None, **kwargs: Any,
 ) -> Any:
-    """Returns whether a change handler is selected, and whether its object is of interest."""
+    """Returns the number of selected handlers, the result of prematching, and the need of a finalizer."""
     registry = kopf.OperatorRegistry()
     getattr(kopf.on, name)("kopfexamples", registry=registry, **kwargs)(fn)
     body = bodies.Body({"metadata": meta or {}, **(new or {})})

@@ -1,4 +1,4 @@
-"""Fixtures of the replays of recordings: `@pytest.mark.recording(name)` selects the recording."""
+"""Fixtures for replays of recordings. `@pytest.mark.recording(name)` selects the recording."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kopf.testing import ClusterClient, ClusterError, sandbox
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ClusterClient]:
-    """A cluster with the kinds of the recordings."""
+    """A cluster with the CRDs of the recordings."""
     kubeconfig = os.environ.get("KOPF_TEST_KUBECONFIG")
     if kubeconfig is None:
         with sandbox(CRD, PEERING) as started:
@@ -45,7 +45,7 @@ def stage(
     proxy: RecordingProxy,
     tmp_path: pathlib.Path,
 ) -> Iterator[Stage]:
-    """The replay of the recording of the test's marker."""
+    """The replay of the recording selected by the marker."""
     marker = request.node.get_closest_marker("recording")
     assert marker is not None
     with staged(marker.args[0], cluster, proxy, tmp_path) as made:

@@ -1,7 +1,7 @@
-"""The comparable part of writes, objects and logs: without all that differs between two runs.
+"""The comparable part of writes, objects and logs, without values that vary between runs.
 
-The definition of equality is that of `tests/golden/README.md`: times, uids, resource versions, names
-of namespaces, rejected writes and touch writes are left out.
+As defined in `tests/golden/README.md`, times, uids, resource versions, names of namespaces, rejected
+writes and touch writes are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ACCIDENTAL = {
     "apiVersion",
     "dummy",
 }
-# The recordings have no attempted essences: the original loses the changes they are for.
+# The recordings have no attempted essences: the original loses such changes.
 _ADDITIONS = ("/touch-dummy", "/attempted-essences")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 _LINE = re.compile(
@@ -29,7 +29,7 @@ _LINE = re.compile(
 
 
 class Write(NamedTuple):
-    """A write that was accepted."""
+    """An accepted write."""
 
     object: str
     subresource: str
@@ -46,12 +46,12 @@ class Line(NamedTuple):
 
 
 def of_write(resource: str, name: str, subresource: str, status: int, body: Any) -> Write | None:
-    """Returns the comparable part of a write; `None` if it was rejected or only touches."""
+    """Returns the comparable part of a write; `None` for rejected and touch writes."""
     if not 200 <= status < 300:
         return None
     body = scrubbed(body)
     if isinstance(body, dict):
-        # The audit log has the kind where the client did not send it.
+        # The audit log contains the kind even if the client did not send it.
         body.pop("kind", None)
         _drop_empty(body)
         if not body:
@@ -69,7 +69,7 @@ def of_object(body: Any) -> Any:
 
 
 def parsed(log: str) -> list[Line]:
-    """Returns the lines of a log in the full format; tracebacks are left out."""
+    """Returns the lines of a log in the full format, without tracebacks."""
     matches = filter(None, map(_LINE.fullmatch, log.splitlines()))
     return [Line(m["logger"], m["level"], m["name"] or "", m["text"]) for m in matches]
 
@@ -80,7 +80,7 @@ def main_lines(lines: Iterable[Line], name: str) -> list[str]:
     for line in lines:
         message = _main_message(line.text) if line.object == name else None
         text = f"{line.level}: {message}"
-        # The number of cycles while an object is waiting is an accident.
+        # The number of cycles of a waiting object varies.
         if message is None or (text.endswith("is in progress") and kept[-1:] == [text]):
             continue
         kept.append(text)
@@ -108,8 +108,8 @@ def scrubbed(value: Any) -> Any:
 
 
 def _scrubbed_text(text: str) -> Any:
-    # Progress records are compared as texts, including the order of fields. In other JSON, the
-    # order has no meaning.
+    # Progress records are compared as text, including the order of fields. In other JSON, the order
+    # is ignored.
     if text.startswith('{"started":'):
         return without_times(text)
     if text.startswith("{"):
@@ -136,7 +136,7 @@ def _main_message(message: str) -> str | None:
 
 
 def _drop_empty(patch: dict[str, Any]) -> None:
-    """Removes the mappings that touches leave empty."""
+    """Removes empty mappings, which touch writes leave."""
     for parent in ("metadata", "status"):
         inner = patch.get(parent)
         if not isinstance(inner, dict):

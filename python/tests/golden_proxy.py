@@ -55,7 +55,7 @@ class RecordingProxy:
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._run()))
         self.calls: list[Call] = []
-        # The bodies of watch events, so that short-lived states of objects are seen under any load.
+        # The bodies of watch events, so that short-lived states of objects are not missed.
         self.bodies: list[Any] = []
         self.port = 0
 
@@ -74,7 +74,7 @@ class RecordingProxy:
     def __enter__(self) -> RecordingProxy:
         self._thread.start()
         if not self._ready.wait(30):
-            raise TimeoutError("the proxy does not start")
+            raise TimeoutError("the proxy has not started")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -96,7 +96,7 @@ class RecordingProxy:
             self._session = session
             app = aiohttp.web.Application(client_max_size=2**26)
             app.router.add_route("*", "/{path:.*}", self._forward)
-            # Watch streams are cut at the end: they do not end by themselves.
+            # Watch streams do not end and are closed here.
             runner = aiohttp.web.AppRunner(
                 app, access_log=None, shutdown_timeout=0, handler_cancellation=True
             )
@@ -121,7 +121,7 @@ class RecordingProxy:
             response = aiohttp.web.StreamResponse(
                 status=upstream.status, headers=_end_to_end(upstream.headers)
             )
-            # Either side can cut a watch stream.
+            # Either side can close a watch stream.
             with contextlib.suppress(ConnectionError, aiohttp.ClientPayloadError):
                 await response.prepare(request)
                 rest = b""

@@ -1,4 +1,4 @@
-"""Replaying of a recording: its own operator as a process, on a cluster, through a recording proxy."""
+"""Replay of a recording: its operator runs as a process on a cluster, through a recording proxy."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ CRD = {
 
 
 def until(what: str, condition: Callable[[], Any], timeout: float = 30) -> Any:
-    """Waits until the condition is true; returns its value."""
+    """Waits until the condition is true, and returns its value."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"not in {timeout} seconds: {what}")
+            raise TimeoutError(f"timeout after {timeout} seconds: {what}")
         time.sleep(0.03)
     return value
 
@@ -65,7 +65,7 @@ class Operator:
     def __init__(self, log: pathlib.Path, kubeconfig: pathlib.Path, *args: str) -> None:
         super().__init__()
         self.log = log
-        # The same package as in this process, whatever is installed and whatever the folder is.
+        # The same package as in this process, regardless of installed packages and the folder.
         package = str(pathlib.Path(kopf.__file__).parents[1])
         env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONPATH": package}
         with log.open("ab") as file:
@@ -77,15 +77,15 @@ class Operator:
                 cwd=log.parent,
             )
 
-    def said(self, text: str, times: int = 1) -> bool:
-        """Returns `True` if the log has the text so many times; fails if the operator has ended."""
+    def has_logged(self, text: str, times: int = 1) -> bool:
+        """Returns `True` if the log contains the text `times` times or more. Fails after an exit."""
         content = self.log.read_text()
         if self._process.poll() is not None:
-            raise AssertionError(f"the operator has ended:\n{content}")
+            raise AssertionError(f"the operator has exited:\n{content}")
         return content.count(text) >= times
 
     def stop(self) -> None:
-        """Ends the process as a cluster would do."""
+        """Stops the process like a cluster does."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -96,11 +96,11 @@ class Operator:
         assert self._process.wait() == 0, self.log.read_text()
 
     def join(self) -> None:
-        """Waits until a command has ended by itself."""
+        """Waits until a command exits."""
         assert self._process.wait(30) == 0, self.log.read_text()
 
     def kill(self) -> None:
-        """Ends the process at once."""
+        """Kills the process."""
         self._process.kill()
         self._process.wait()
 
@@ -144,11 +144,11 @@ class Stage:
         path = self.folder / log
         times = path.read_text().count(words) if path.exists() else 0
         operator = self.start(*args, log=log)
-        until("the operator watches", lambda: operator.said(words, times + 1))
+        until("the operator watches", lambda: operator.has_logged(words, times + 1))
         return operator
 
     def close(self) -> None:
-        """Kills the operators and removes the objects that are left."""
+        """Kills the operators and deletes the remaining objects."""
         for operator in self._operators:
             operator.kill()
         for resource in ("things.golden.example", "kopfpeerings.kopf.dev"):
@@ -160,29 +160,29 @@ class Stage:
                     self.cluster.delete(resource, name, namespace=self.namespace)
 
     def create(self, name: str = "obj", *, labels: Any = None, spec: Any = None) -> None:
-        """Creates an object; by default, as in most recordings."""
+        """Creates an object; by default, that of most recordings."""
         metadata = {"name": name, **({"labels": labels} if labels else {})}
         spec = spec or {"field": "value", "items": ["a", "b"]}
         manifest = {"apiVersion": "golden.example/v1", "kind": "Thing", "metadata": metadata}
         self.cluster.create({**manifest, "spec": spec}, namespace=self.namespace)
 
     def merge(self, patch: Any, subresource: str | None = None) -> None:
-        """Changes the object by a merge-patch."""
+        """Changes the object by a merge patch."""
         self.cluster.patch(
             "things.golden.example", "obj", patch, namespace=self.namespace, subresource=subresource
         )
 
     def delete(self) -> None:
-        """Deletes the object, and waits until it is gone."""
+        """Deletes the object and waits for its deletion."""
         self.cluster.delete("things.golden.example", "obj", namespace=self.namespace)
         self.cluster.wait("things.golden.example", "obj", namespace=self.namespace)
 
     def moment(self, step: str, key: str = "object") -> Any:
-        """Returns what was recorded after a step."""
+        """Returns the recorded value after a step."""
         return next(m[key] for m in self.moments if m["after"] == step and key in m)
 
     def reaches(self, step: str) -> None:
-        """Waits until the object is, or was for a moment, as it was recorded after this step."""
+        """Waits until the object is, or temporarily was, in the recorded state after this step."""
         recorded = self.moment(step)
         name = recorded["metadata"]["name"]
         expected = likeness.of_object(recorded)
@@ -198,7 +198,7 @@ class Stage:
         try:
             until(step, is_reached)
         except TimeoutError:
-            assert last == expected, f"the object is not as recorded after {step!r}"
+            assert last == expected, f"the object differs from the recording after {step!r}"
 
     def _is(self, body: Any, name: str) -> bool:
         metadata = body.get("metadata") or {}
@@ -232,7 +232,7 @@ class Stage:
         return [write for write in written if write is not None]
 
     def settle(self) -> None:
-        """Waits until there is no write for a moment, so that superfluous ones are noticed."""
+        """Waits for a time without writes, so that superfluous ones are detected."""
         before = -1
         while before != len(self.calls()):
             before = len(self.calls())
@@ -247,7 +247,7 @@ class Stage:
         return likeness.parsed((self.recording / log).read_text())
 
     def compare(self, *names: str, log: str | None = "log.txt") -> None:
-        """Compares the writes and, unless `log` is none, the main log lines of these objects."""
+        """Compares the writes and, unless `log` is `None`, the main log lines of these objects."""
         until("as many writes as recorded", lambda: self._enough(names), timeout=10)
         self.settle()
         for name in names:
@@ -269,7 +269,7 @@ class Stage:
         )
 
     def _check_events(self) -> None:
-        """Checks that only log records are posted: by default, the original does not post them."""
+        """Checks that only log records are posted, which the original does not do by default."""
         logged = {line.text for line in self.lines()}
         for write in self.writes():
             if write.object == "events":
@@ -281,7 +281,7 @@ class Stage:
 def staged(
     recording: str, cluster: ClusterClient, proxy: RecordingProxy, folder: pathlib.Path
 ) -> Iterator[Stage]:
-    """Prepares a replay, and ends its operators."""
+    """Prepares a replay, and stops its operators at the end."""
     stage = Stage(recording, cluster, proxy, folder)
     try:
         yield stage

@@ -10,7 +10,7 @@ import kopf
 try:
     import kubernetes.client as kc
     import pykube
-except ImportError:  # The cases of client libraries are skipped then.
+except ImportError:  # The cases of client libraries are skipped.
     kc = pykube = None
 
 OWNER = kopf.Body({

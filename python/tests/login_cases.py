@@ -99,7 +99,7 @@ def _login(name: str) -> dict[str, Any]:
 
 
 def _client() -> dict[str, Any]:
-    """Returns the default configuration of the client library: logins set it."""
+    """Returns the default configuration of the client library, which logins set."""
     import kubernetes
 
     default = kubernetes.client.Configuration.get_default_copy()
@@ -113,7 +113,7 @@ def _client() -> dict[str, Any]:
 
 
 def _all() -> dict[str, Any]:
-    """Logs in by all functions with all kubeconfigs, in this process."""
+    """Logs in with all functions and all kubeconfigs, in this process."""
     import kubernetes
 
     results = {}
@@ -133,10 +133,10 @@ def _all() -> dict[str, Any]:
 
 
 def evaluate() -> Any:
-    """Returns the results of all logins. They change the environment, so they have a process."""
+    """Returns the results of all logins, from a separate process, as they change the environment."""
     import kopf
 
-    # The same package as in this process, whatever is installed.
+    # The same package as in this process, regardless of installed packages.
     env = {**os.environ, "PYTHONPATH": str(pathlib.Path(kopf.__file__).parents[1])}
     return json.loads(subprocess.check_output([sys.executable, __file__], env=env))
 

@@ -17,7 +17,7 @@ LIFECYCLES = ["all_at_once", "one_by_one", "randomized", "shuffled", "asap"]
 
 
 def describe() -> dict[str, Any]:
-    """Returns names → descriptions, for ``kopf.__all__`` and for the public submodules."""
+    """Returns descriptions by name, for ``kopf.__all__`` and for the public submodules."""
     names = {name: getattr(kopf, name) for name in kopf.__all__}
     names |= {f"on.{name}": getattr(kopf.on, name) for name in DECORATORS}
     names |= {f"lifecycles.{name}": getattr(kopf.lifecycles, name) for name in LIFECYCLES}
@@ -26,7 +26,7 @@ def describe() -> dict[str, Any]:
 
 
 def describe_settings() -> dict[str, Any]:
-    """Returns names → defaults of all settings."""
+    """Returns the defaults of all settings by name."""
     settings = kopf.OperatorSettings()
     return {
         f"{group}.{name}": describe_default(value)
@@ -56,7 +56,7 @@ def describe_value(value: Any) -> dict[str, Any]:
 def describe_class(cls: type) -> dict[str, Any]:
     own = [base for base in cls.__mro__ if base.__module__.startswith("kopf")]
     foreign = [base for base in cls.__mro__ if base not in own]
-    # Overridden methods of the standard library are not a part of the surface.
+    # Overridden methods of the standard library are not part of the surface.
     standard = members_of(foreign)
     members: dict[str, Any] = {}
     for base in reversed(own):
@@ -64,7 +64,7 @@ def describe_class(cls: type) -> dict[str, Any]:
             slot = isinstance(member, types.MemberDescriptorType)
             if not name.startswith("_") and not slot and name not in standard:
                 members[name] = describe_member(member)
-    # Fields of dataclasses are the same whether they have defaults in the class or not.
+    # Fields of dataclasses are listed with and without defaults.
     fields = list(getattr(cls, "__dataclass_fields__", {}))
     for name in fields:
         members.pop(name, None)
@@ -106,7 +106,7 @@ def describe_parameter(param: inspect.Parameter) -> str:
     marks = {param.KEYWORD_ONLY: "kw ", param.POSITIONAL_ONLY: "pos ",
              param.VAR_POSITIONAL: "*", param.VAR_KEYWORD: "**"}
     mark = marks.get(param.kind, "")
-    # Double-underscored arguments are positional by convention. Their names do not matter.
+    # Double-underscored arguments are positional by convention. Their names are ignored.
     name = "__" if "__" in param.name else param.name
     if param.default is param.empty:
         return f"{mark}{name}"

@@ -22,7 +22,7 @@ COMMON = {
 
 
 def serve(stage: Stage, server: Any) -> Any:
-    """Returns an operator with the server, and with managed webhooks."""
+    """Returns an operator with the server and managed webhooks."""
     settings = kopf.OperatorSettings()
     settings.admission.server = server
     settings.admission.managed = "test.kopf.dev"
@@ -129,7 +129,7 @@ def test_filters_of_admission(stage: Stage) -> None:
 
 
 def test_servers_as_generators(stage: Stage) -> None:
-    """A server of a user: an async generator that wraps the provided one and changes its config."""
+    """A custom server: an async generator that wraps the provided one and changes its config."""
     configs = []
     seen = []
 
@@ -181,7 +181,7 @@ def test_failing_servers_are_reported(stage: Stage, records: pytest.LogCaptureFi
         until(lambda: "no server" in records.text or "no server" in str(operator.exception), "the report")
 
 
-def test_absent_servers_are_reported(stage: Stage) -> None:
+def test_missing_servers_are_reported(stage: Stage) -> None:
     kopf.on.validate("kopfexamples", id="v")(lambda **_: None)
     with stage.operator(fails=True) as operator:
         operator.join()

@@ -1,4 +1,4 @@
-"""Cancellation of daemons and handlers: asked for, and awaited."""
+"""Cancellation of daemons and handlers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_async_daemons_are_stopped_then_cancelled(stage: Stage) -> None:
         assert states == ["started", "stopped", "cancelled", "finally"]
 
 
-def test_async_daemons_that_obey_the_flag_are_not_cancelled(stage: Stage) -> None:
+def test_async_daemons_that_exit_on_the_flag_are_not_cancelled(stage: Stage) -> None:
     states: list[str] = []
 
     @kopf.daemon("kopfexamples", cancellation_backoff=10, cancellation_timeout=10)
@@ -125,7 +125,7 @@ def test_daemons_can_be_restarted_by_errors(stage: Stage) -> None:
     assert runs == [0, 1, 2]
 
 
-def test_cancellation_of_threads_behind_coroutines(stage: Stage) -> None:
+def test_cancelled_coroutines_do_not_cancel_their_threads(stage: Stage) -> None:
     """A coroutine that waits for a thread is cancelled; the thread is not."""
     states: list[str] = []
     release = threading.Event()
@@ -193,8 +193,8 @@ def test_timers_that_delete_their_objects_do_not_wait_for_themselves(stage: Stag
         stage.gone(stage.create())
 
 
-def test_tasks_of_users_survive_their_handlers(stage: Stage) -> None:
-    """Tasks that handlers leave behind belong to the application, not to the operator."""
+def test_tasks_of_users_outlive_their_handlers(stage: Stage) -> None:
+    """Tasks started by handlers belong to the application, not to the operator."""
     states: list[str] = []
     tasks: list[Any] = []
 

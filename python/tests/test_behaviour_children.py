@@ -44,7 +44,7 @@ def test_conditions_are_set(stage: Stage) -> None:
         assert first["status"] == "True" and first["observedGeneration"] == 1
         assert condition(obj, "Other")["status"] == "Unknown"
         stage.patch(name, {"spec": {"other": 1}})
-        # The resource has no status subresource: writes of the status are generations, too.
+        # The resource has no status subresource: writes of the status increment the generation.
         second = condition(stage.wait(
             name, lambda obj: condition(obj)["observedGeneration"] > 1))
         assert second["lastTransitionTime"] == first["lastTransitionTime"]
@@ -111,13 +111,13 @@ def test_children_are_applied(stage: Stage, form: str) -> None:
         assert child["metadata"]["managedFields"][0]["manager"] == "kopf"
         stage.patch(name, {"spec": {"other": 1}})
         until(lambda: len(versions) == 2, "the second call")
-        assert versions[0] == versions[1], "nothing is written if nothing changes"
+        assert versions[0] == versions[1], "an unchanged child is not written"
         stage.patch(name, {"spec": {"a": "2"}})
         until(lambda: len(versions) == 3, "the third call")
         assert stage.cluster.get("configmaps", f"applied-{form}")["data"] == {"a": "2"}
 
 
-def test_children_that_cannot_be_applied_are_errors(stage: Stage) -> None:
+def test_rejected_children_are_errors(stage: Stage) -> None:
     errors: list[str] = []
 
     @kopf.on.create("kopfexamples")
@@ -136,7 +136,7 @@ def test_children_that_cannot_be_applied_are_errors(stage: Stage) -> None:
     assert "the server does not serve Nothing.v1.nowhere.example" in errors[0]
 
 
-def test_owners_see_their_children(stage: Stage) -> None:
+def test_owners_receive_their_children(stage: Stage) -> None:
     seen: list[Any] = []
 
     @kopf.on.create("kopfexamples")
@@ -160,7 +160,7 @@ def test_owners_see_their_children(stage: Stage) -> None:
     assert seen[0] == (name, "observed", "ADDED")
 
 
-def test_owned_objects_end_waits(stage: Stage) -> None:
+def test_new_children_end_retry_delays(stage: Stage) -> None:
     called = threading.Event()
     calls: list[int] = []
 
@@ -184,6 +184,6 @@ def test_owned_objects_end_waits(stage: Stage) -> None:
     ({"owns": "pods"}, "must be a list of resources"),
     ({"owns": [5]}, "invalid owns 5"),
 ])
-def test_wrong_owns_are_rejected(stage: Stage, options: Any, message: str) -> None:
+def test_invalid_owns_options_are_rejected(stage: Stage, options: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         kopf.on.create("kopfexamples", **options)(lambda **_: None)

@@ -21,7 +21,7 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 @pytest.fixture
 def versioned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """A cluster of its own, with two versions of the resource."""
+    """A separate cluster with two versions of the resource."""
     crd: Any = copy.deepcopy(CRD)
     old = copy.deepcopy(crd["spec"]["versions"][0])
     crd["spec"]["versions"].append({**old, "name": "v1beta1", "storage": False})
@@ -88,10 +88,10 @@ def test_failed_conversions_name_the_handler(versioned: Stage) -> None:
                 "apiVersion": "kopf.dev/v1beta1", "kind": "KopfExample",
                 "metadata": {"name": "old"}, "spec": {},
             })
-    assert conversion(stage)["strategy"] == "Webhook", "it is persistent"
+    assert conversion(stage)["strategy"] == "Webhook", "the strategy is persistent"
 
 
 @pytest.mark.parametrize("source, target", [("v1", "v1"), ("", "v1"), ("v1", "g/v2"), (1, "v1")])
-def test_wrong_versions_are_rejected(source: Any, target: Any) -> None:
+def test_invalid_versions_are_rejected(source: Any, target: Any) -> None:
     with pytest.raises(ValueError, match="must be"):
         kopf.on.convert("kopfexamples", source=source, target=target)

@@ -1,4 +1,4 @@
-"""Operators inside of applications: tasks, threads, loops, flags."""
+"""Operators embedded in applications: tasks, threads, loops, flags."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_operators_in_tasks_can_be_cancelled(
     assert asyncio.all_tasks() == before
 
 
-async def test_cancelled_operators_await_their_daemons(
+async def test_cancelled_operators_wait_for_their_daemons(
     stage: Stage, settings: kopf.OperatorSettings,
 ) -> None:
     states = []
@@ -223,7 +223,7 @@ async def test_flags(
 
 
 @pytest.mark.parametrize("kind, method", FLAGS, ids=["aio-event", "aio-future", "event", "future"])
-async def test_flags_raised_in_advance(
+async def test_flags_set_in_advance(
     stage: Stage, settings: kopf.OperatorSettings, kind: Any, method: str,
 ) -> None:
     declare()
@@ -233,7 +233,7 @@ async def test_flags_raised_in_advance(
         await kopf.operator(clusterwide=True, settings=settings, stop_flag=stop)
 
 
-async def test_wrong_flags_are_refused(stage: Stage, settings: kopf.OperatorSettings) -> None:
+async def test_invalid_flags_are_rejected(stage: Stage, settings: kopf.OperatorSettings) -> None:
     with pytest.raises(TypeError, match="flag"):
         await kopf.operator(clusterwide=True, settings=settings, stop_flag="x")  # type: ignore[arg-type]
 
@@ -273,7 +273,7 @@ async def test_web_applications(stage: Stage, settings: kopf.OperatorSettings) -
 
 
 def lifespan_with_operator(settings: kopf.OperatorSettings) -> Any:
-    """Returns the lifespan of an application, as in the guide (docs/operation.md)."""
+    """Returns the lifespan of an application, like in the guide (docs/operation.md)."""
     @contextlib.asynccontextmanager
     async def lifespan(app: Any) -> Any:
         ready = asyncio.Event()
@@ -311,7 +311,7 @@ def test_fastapi_applications(stage: Stage, settings: kopf.OperatorSettings) -> 
         until(lambda: client.get("/").json() == [name, other], "both names in the response")
 
 
-def test_failing_startups_end_fastapi_applications(
+def test_failing_startups_stop_fastapi_applications(
     stage: Stage, settings: kopf.OperatorSettings,
 ) -> None:
     fastapi = pytest.importorskip("fastapi")
@@ -445,7 +445,7 @@ def test_runner_with_a_failing_operator(stage: Stage, tmp_path: Any, clean_loggi
 
 
 def test_calls_share_wakeups(stage: Stage) -> None:
-    """Calls that wait for a blocked loop are started by few wake-ups."""
+    """Calls that wait for a blocked loop are started together."""
     from kopf._front import running
 
     count = 40
@@ -474,7 +474,7 @@ def test_calls_share_wakeups(stage: Stage) -> None:
 
 
 def test_calls_are_released(stage: Stage) -> None:
-    """References between the native module and Python are invisible for the garbage collector."""
+    """The garbage collector cannot see references between the extension and Python."""
     from kopf._front.current import CurrentCall
     from kopf._front.invocation import Cycle
 

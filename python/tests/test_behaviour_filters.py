@@ -1,4 +1,4 @@
-"""Filters, selectors, lifecycles, delays: functions of users that decide."""
+"""Filters, selectors, lifecycles and delays: decisions by functions of users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.native
 
 
 def handled_by(stage: Stage, name: str) -> set[str]:
-    """Returns the ids of handlers that have left results."""
+    """Returns the ids of handlers with stored results."""
     return set(stage.handled(name).get("status", {}))
 
 
@@ -99,7 +99,7 @@ def test_old_and_new_values(stage: Stage, records: pytest.LogCaptureFixture) -> 
         until(lambda: "absent" in calls, "the removal")
 
 
-def test_filters_that_fail_are_reported_and_repeated(
+def test_failing_filters_are_reported_and_retried(
     stage: Stage, records: pytest.LogCaptureFixture,
 ) -> None:
     broken = [True]
@@ -119,7 +119,7 @@ def test_filters_that_fail_are_reported_and_repeated(
         assert handled_by(stage, name) == {"fn"}
 
 
-def test_async_filters_are_refused(stage: Stage, records: pytest.LogCaptureFixture) -> None:
+def test_async_filters_are_rejected(stage: Stage, records: pytest.LogCaptureFixture) -> None:
     async def when(**_: Any) -> bool:
         return True
 

@@ -1,4 +1,4 @@
-"""Every kind of handlers, sync and async, with all their keyword arguments."""
+"""All kinds of handlers, sync and async, with their keyword arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACTIVITY = {"activity", "param", "retry", "started", "runtime", "logger", "memo"
 
 
 class Calls:
-    """Remembers the arguments of calls by names."""
+    """Stores the arguments of calls by name."""
 
     def __init__(self, is_async: bool) -> None:
         self.is_async = is_async
@@ -352,7 +352,7 @@ def test_forms_of_functions(stage: Stage) -> None:
     }
 
 
-def test_functions_without_varkwargs_fail_clearly(
+def test_functions_without_varkwargs_fail_with_an_explanation(
     stage: Stage, records: pytest.LogCaptureFixture,
 ) -> None:
     @kopf.on.create("kopfexamples", errors=kopf.ErrorsMode.PERMANENT)

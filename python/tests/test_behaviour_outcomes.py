@@ -21,7 +21,7 @@ pytestmark = pytest.mark.native
 
 
 def both(fn: Any) -> list[Any]:
-    """Returns the function as a plain one and as a coroutine function."""
+    """Returns the function as a sync and as an async one."""
     async def afn(**kwargs: Any) -> Any:
         return fn(**kwargs)
 
@@ -139,7 +139,7 @@ def test_uncaused_cancellations_are_errors(stage: Stage, records: pytest.LogCapt
     assert "Handler 'fn' failed with an exception" in records.text
 
 
-def test_exceptions_are_logged_with_frames_of_users_only(
+def test_tracebacks_have_only_frames_of_users(
     stage: Stage, form: Any, records: pytest.LogCaptureFixture,
 ) -> None:
     def fn(**_: Any) -> None:
@@ -363,7 +363,7 @@ def test_patches_with_other_values_fail_the_handler(
     assert "Handler 'fn' failed permanently" in records.text and "spec.bad is a" in records.text
 
 
-def test_other_handlers_survive_such_patches(
+def test_invalid_patches_do_not_affect_other_handlers(
     stage: Stage, form: Any, records: pytest.LogCaptureFixture,
 ) -> None:
     def bad(patch: Any, **_: Any) -> None:
@@ -388,7 +388,7 @@ def test_other_handlers_survive_such_patches(
     assert "Handler 'good' failed" not in records.text
 
 
-def test_errors_without_text_and_with_odd_text(
+def test_errors_without_text_and_with_invalid_text(
     stage: Stage, records: pytest.LogCaptureFixture,
 ) -> None:
     class Odd(Exception):
@@ -413,7 +413,7 @@ def test_errors_without_text_and_with_odd_text(
         assert f"Handler '{id}' failed" in records.text
 
 
-def test_blocked_loops_delay_but_lose_nothing(stage: Stage) -> None:
+def test_blocked_loops_only_delay_handling(stage: Stage) -> None:
     @kopf.on.create("kopfexamples", id="slow")
     async def slow(**_: Any) -> str:
         time.sleep(1.5)
@@ -430,7 +430,7 @@ def test_blocked_loops_delay_but_lose_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("exc", [SystemExit(3), KeyboardInterrupt()], ids=repr)
-def test_exits_in_handlers_end_the_operator(stage: Stage, form: Any, exc: Any) -> None:
+def test_exits_in_handlers_stop_the_operator(stage: Stage, form: Any, exc: Any) -> None:
     def fn(**_: Any) -> None:
         raise exc
 
@@ -441,7 +441,7 @@ def test_exits_in_handlers_end_the_operator(stage: Stage, form: Any, exc: Any) -
     assert operator.exception is exc
 
 
-def test_base_exceptions_end_the_operator(stage: Stage, form: Any) -> None:
+def test_base_exceptions_stop_the_operator(stage: Stage, form: Any) -> None:
     class Fatal(BaseException):
         pass
 
@@ -455,7 +455,7 @@ def test_base_exceptions_end_the_operator(stage: Stage, form: Any) -> None:
     assert isinstance(operator.exception, Fatal)
 
 
-def test_plain_functions_that_return_coroutines_fail_clearly(
+def test_sync_functions_that_return_coroutines_fail_with_an_explanation(
     stage: Stage, records: pytest.LogCaptureFixture,
 ) -> None:
     async def inner() -> None:
@@ -472,7 +472,7 @@ def test_plain_functions_that_return_coroutines_fail_clearly(
 
 
 
-def test_ids_can_be_any_names(stage: Stage) -> None:
+def test_ids_can_be_any_strings(stage: Stage) -> None:
     @kopf.on.create("kopfexamples", id="_private")
     def private(retry: int, **_: Any) -> str:
         if retry == 0:

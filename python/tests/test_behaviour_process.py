@@ -1,4 +1,4 @@
-"""The process of an operator: signals, exit codes, exits amid work, bad input, forks."""
+"""The process of an operator: signals, exit codes, exits during work, invalid input, forks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kopf.testing import KopfRunner
 pytestmark = pytest.mark.native
 
 REPETITIONS = int(os.environ.get("KOPF_TEST_EXITS", "3"))
-"""How often an operator exits amid work. 100 in thorough checks."""
+"""Number of exits during work; about 100 in extended checks."""
 
 
 class Process:
-    """`kopf run` in a process of its own."""
+    """`kopf run` in a separate process."""
 
     def __init__(self, folder: pathlib.Path, code: str, *args: str, env: Any = None) -> None:
         self.path = folder / "op.py"
@@ -43,7 +43,7 @@ class Process:
         return self.log.read_text()
 
     def sees(self, text: str, count: int = 1) -> None:
-        """Waits for a text in the output."""
+        """Waits for text in the output."""
         def check() -> bool:
             return self.output.count(text) >= count or self.process.poll() is not None
         until(check, f"{text!r} in the output")
@@ -53,7 +53,7 @@ class Process:
         self.process.send_signal(number)
 
     def wait(self) -> int:
-        """Waits for the end and returns the exit code."""
+        """Waits for the exit and returns the exit code."""
         try:
             return self.process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -178,7 +178,7 @@ def test_operators_under_nohup_survive_their_terminal(stage: Stage, tmp_path: pa
         assert process.wait() == 0
 
 
-def test_second_signals_exit_at_once(stage: Stage, tmp_path: pathlib.Path) -> None:
+def test_second_signals_exit_immediately(stage: Stage, tmp_path: pathlib.Path) -> None:
     stage.create()
     with running(tmp_path, BUSY_SYNC.replace("sleep(1)", "sleep(100)")) as process:
         process.sees("busy")
@@ -236,7 +236,7 @@ CHURN = """
 
 
 @pytest.mark.parametrize("way", ["SIGTERM", "sys.exit", "main-returns"])
-def test_exits_amid_work(stage: Stage, tmp_path: pathlib.Path, way: str) -> None:
+def test_exits_during_work(stage: Stage, tmp_path: pathlib.Path, way: str) -> None:
     for _ in range(3):
         stage.create()
     extra = {
@@ -247,7 +247,7 @@ def test_exits_amid_work(stage: Stage, tmp_path: pathlib.Path, way: str) -> None
             "        memo.n = memo.get('n', 0) + 1\n"
             "        if memo.n > 5: raise SystemExit(0)\n"
         ),
-        # The loop and the operator live in a daemonic thread that the interpreter leaves behind.
+        # The loop and the operator run in a daemon thread, which the interpreter abandons.
         "main-returns": (
             "    import threading, sys\n"
             "    def run():\n"
@@ -396,7 +396,7 @@ def check_load(tmp_path: pathlib.Path, code: str, *args: str) -> tuple[int, str]
     ("import kopf\n@kopf.timer('kex', interval=-1)\ndef fn(**_): pass", "interval"),
 ], ids=["syntax", "module", "import", "callable", "timeout", "errors", "option", "retries",
         "selector", "interval"])
-def test_bad_files_are_reported(
+def test_invalid_files_are_reported(
     stage: Stage, tmp_path: pathlib.Path, code: str, message: str,
     clean_logging: None, clean_imports: None,
 ) -> None:
@@ -408,7 +408,7 @@ def test_bad_files_are_reported(
     assert message in f"{type(runner.exception).__name__}: {runner.exception}"
 
 
-def test_bad_files_are_reported_in_the_last_line(stage: Stage, tmp_path: pathlib.Path) -> None:
+def test_invalid_files_are_reported_in_the_last_line(stage: Stage, tmp_path: pathlib.Path) -> None:
     status, output = check_load(tmp_path, "def broken(:")
     assert status == 1
     assert "SyntaxError" in output.splitlines()[-1]
@@ -425,7 +425,7 @@ def test_missing_files_and_options_are_reported(stage: Stage, tmp_path: pathlib.
     assert status in (1, 2) and "nonsense" in output
 
 
-def test_unreachable_clusters_end_or_wait_clearly(stage: Stage, tmp_path: pathlib.Path) -> None:
+def test_missing_kubeconfigs_are_reported(stage: Stage, tmp_path: pathlib.Path) -> None:
     env = {"KUBECONFIG": str(tmp_path / "absent")}
     with running(tmp_path, IDLE, env=env) as process:
         assert process.wait() == 1

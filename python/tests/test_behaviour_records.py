@@ -18,7 +18,7 @@ pytestmark = pytest.mark.native
 
 @pytest.fixture
 def output(clean_logging: None) -> Any:
-    """Configures logging as the command line does; returns what is printed."""
+    """Configures logging like the command line; returns the output."""
     def configure(**kwargs: Any) -> io.StringIO:
         stream = io.StringIO()
         before = set(logging.getLogger().handlers)
@@ -145,7 +145,7 @@ def test_filters_on_loggers_see_all_records(stage: Stage, records: pytest.LogCap
     assert "warned" not in records.text
 
 
-def test_suppressed_levels_make_no_records(
+def test_disabled_levels_create_no_records(
     stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = []
@@ -166,14 +166,14 @@ def test_suppressed_levels_make_no_records(
     assert not [level for name, level in made if name.startswith("kopf") and level < logging.WARNING]
 
 
-def test_handlers_of_logging_that_fail_do_no_harm(
+def test_failing_logging_handlers_do_not_affect_operators(
     stage: Stage, records: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Broken(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             raise ValueError("broken handler")
 
-    # Exceptions of such handlers are unraisable in the drain, and are reported by the hook.
+    # Exceptions of such handlers cannot be raised, and are reported by the hook.
     reported = []
     monkeypatch.setattr("sys.unraisablehook", lambda args: reported.append(str(args.exc_value)))
     kopf.on.create("kopfexamples", id="fn")(lambda **_: "done")
@@ -241,7 +241,7 @@ def test_records_are_events(stage: Stage, records: pytest.LogCaptureFixture) -> 
     assert "not posted" not in texts and "of an event handler" not in texts
 
 
-def test_events_can_be_switched_off(stage: Stage) -> None:
+def test_events_can_be_disabled(stage: Stage) -> None:
     @kopf.on.startup()
     def startup(settings: kopf.OperatorSettings, **_: Any) -> None:
         settings.posting.enabled = True

@@ -1,4 +1,4 @@
-"""Own storages, settings, activities, logins."""
+"""Custom storages, settings, activities, logins."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Counting(kopf.StatusProgressStorage):
 
 
 class InMemory(kopf.ProgressStorage):
-    """A storage from scratch, which writes nothing to objects."""
+    """A custom storage that writes nothing to objects."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ def test_startup_handlers_change_settings_and_register_handlers(
     assert obj["metadata"]["finalizers"] == ["own.dev/finalizer"]
 
 
-def test_failing_startup_ends_the_operator(stage: Stage) -> None:
+def test_failing_startup_stops_the_operator(stage: Stage) -> None:
     @kopf.on.startup()
     def startup(**_: Any) -> None:
         raise kopf.PermanentError("cannot start")
@@ -225,7 +225,7 @@ def test_failing_startup_ends_the_operator(stage: Stage) -> None:
     assert not operator.ready.is_set()
 
 
-def test_wrong_settings_end_the_operator_clearly(stage: Stage) -> None:
+def test_invalid_settings_stop_the_operator(stage: Stage) -> None:
     @kopf.on.startup()
     def startup(settings: Any, **_: Any) -> None:
         settings.queueing.idle_timeout = "soon"
@@ -274,7 +274,7 @@ SESSION = kopf.AiohttpSession(server="https://localhost", aiohttp_session=None) 
     ("a text", "login handler 'connect' returned str: return kopf.ConnectionInfo"),
     (SESSION, "login handler 'connect' returned kopf.AiohttpSession, which is not supported"),
 ], ids=["none", "text", "session"])
-def test_useless_logins_end_the_operator(
+def test_logins_without_credentials_stop_the_operator(
     stage: Stage, records: pytest.LogCaptureFixture, result: Any, message: str,
 ) -> None:
     kopf.on.login(id="connect")(lambda **_: result)
@@ -285,7 +285,7 @@ def test_useless_logins_end_the_operator(
     assert message in records.text
 
 
-def test_failing_logins_end_the_operator(stage: Stage) -> None:
+def test_failing_logins_stop_the_operator(stage: Stage) -> None:
     @kopf.on.login()
     def login(**_: Any) -> None:
         raise kopf.PermanentError("cannot log in")

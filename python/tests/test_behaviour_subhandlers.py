@@ -58,7 +58,7 @@ def test_subhandlers_by_decorators_and_calls(stage: Stage, is_async: bool) -> No
     assert order[0] == "parent"
 
 
-def test_execution_in_the_middle_of_handlers(stage: Stage) -> None:
+def test_subhandlers_can_be_executed_in_handlers(stage: Stage) -> None:
     order = []
 
     def sub(name: str, **_: Any) -> None:
@@ -116,7 +116,7 @@ def test_nested_subhandlers(stage: Stage, is_async: bool) -> None:
     assert status == {"zero/one": "1", "zero/one/two": "2"}
 
 
-def test_unfinished_subhandlers_repeat_the_parent(stage: Stage, is_async: bool) -> None:
+def test_unfinished_subhandlers_retry_the_parent(stage: Stage, is_async: bool) -> None:
     calls: dict[str, int] = {"parent": 0, "flaky": 0, "stable": 0}
 
     def flaky(**_: Any) -> str:
@@ -140,7 +140,7 @@ def test_unfinished_subhandlers_repeat_the_parent(stage: Stage, is_async: bool) 
     assert calls["flaky"] == 3 and calls["stable"] == 1 and calls["parent"] >= 3
 
 
-def test_unfinished_execution_is_repeated(stage: Stage) -> None:
+def test_unfinished_execution_is_retried(stage: Stage) -> None:
     calls = []
 
     async def flaky(**_: Any) -> str:
@@ -173,12 +173,12 @@ def test_subhandlers_share_the_patch(stage: Stage, is_async: bool) -> None:
         assert stage.handled(stage.create())["status"] == {"parent": 1, "sub": 2}
 
 
-def test_subhandlers_outside_of_handlers_are_refused(stage: Stage) -> None:
+def test_subhandlers_outside_of_handlers_are_rejected(stage: Stage) -> None:
     with pytest.raises(LookupError):
         kopf.subhandler(id="x")(lambda **_: None)
 
 
-def test_executions_in_other_kinds_are_refused(
+def test_executions_in_other_handlers_are_rejected(
     stage: Stage, records: pytest.LogCaptureFixture,
 ) -> None:
     errors = []

@@ -1,4 +1,4 @@
-"""The command line: options, variables, exit codes. The expectations are facts of Kopf 1.45.2."""
+"""The command line: options, variables, exit codes. Expected results are those of Kopf 1.45.2."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEFAULTS = {
 
 
 class Calls(list[dict[str, Any]]):
-    """Calls of `running.run()`, and the ways to cause them."""
+    """Calls of `running.run()`, and methods that cause them."""
 
     def invoke(self, *args: str, env: dict[str, str] | None = None, obj: Any = None) -> Result:
         return CliRunner().invoke(cli.main, args, env=env, obj=obj)
@@ -148,7 +148,7 @@ def test_options_of_logging(
         (["-f", "crd.yaml"], "--filename and --sandbox-port require --sandbox."),
     ],
 )
-def test_wrong_options_exit_with_2(calls: Calls, args: list[str], message: str) -> None:
+def test_invalid_options_exit_with_2(calls: Calls, args: list[str], message: str) -> None:
     result = calls.invoke("run", *args)
     assert result.exit_code == 2
     assert message in result.output
@@ -178,7 +178,7 @@ def test_exit_codes_of_handler_files_are_kept(calls: Calls, tmp_path: pathlib.Pa
     assert calls.invoke("run", str(path)).exit_code == 5
 
 
-def test_controls_reach_the_operator(
+def test_controls_are_passed_to_the_operator(
     calls: Calls, default_registry: object, tmp_path: pathlib.Path
 ) -> None:
     from kopf._front import registries
@@ -289,7 +289,7 @@ def test_processes_report_broken_files(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.native
-def test_demo_ends_by_itself() -> None:
+def test_demo_exits_with_once() -> None:
     done = kopf("demo", "--once")
     assert done.returncode == 0, done.stderr
     assert "Now it is gone." in done.stdout
@@ -311,7 +311,7 @@ def test_options_of_replicas_become_settings(calls: Calls) -> None:
         (["--leader-elect-name", "op", "--shards", "many"], "'many'"),
     ],
 )
-def test_wrong_options_of_replicas_are_refused(
+def test_invalid_options_of_replicas_are_rejected(
     calls: Calls, args: list[str], message: str
 ) -> None:
     result = calls.invoke("run", *args)
@@ -337,12 +337,12 @@ def test_peering_prints_crds_and_default_objects(args: list[str], group: str) ->
     ("import sys; sys.exit(3)", 3),
     ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
 ])
-def test_programs_on_a_sandbox_give_the_exit_code(code: str, expected: int) -> None:
+def test_exit_codes_of_programs_on_a_sandbox_are_returned(code: str, expected: int) -> None:
     assert kopf("sandbox", "--", sys.executable, "-c", code).returncode == expected
 
 
 @pytest.mark.native
-def test_programs_on_a_sandbox_have_its_kubeconfig() -> None:
+def test_programs_on_a_sandbox_use_its_kubeconfig() -> None:
     code = "import os; print(open(os.environ['KUBECONFIG']).read())"
     done = kopf("sandbox", "--", sys.executable, "-c", code)
     assert "kopf-sandbox" in done.stdout
@@ -356,7 +356,7 @@ def test_missing_programs_are_reported() -> None:
 
 
 @pytest.mark.native
-def test_signals_are_passed_on_to_programs(tmp_path: pathlib.Path) -> None:
+def test_signals_are_forwarded_to_programs(tmp_path: pathlib.Path) -> None:
     code = (
         "import pathlib, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
@@ -371,7 +371,7 @@ def test_signals_are_passed_on_to_programs(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.native
-def test_objects_go_from_dumps_to_data_folders_and_back(tmp_path: pathlib.Path) -> None:
+def test_dumps_are_imported_and_exported(tmp_path: pathlib.Path) -> None:
     dump, folder = tmp_path / "dump.json", tmp_path / "data"
     uid = "11111111-2222-3333-4444-555555555555"
     dump.write_text(json.dumps({
@@ -394,7 +394,7 @@ def test_objects_go_from_dumps_to_data_folders_and_back(tmp_path: pathlib.Path) 
     (["--port", "1", "export", "--data", "."], 2, "cannot be combined with a subcommand"),
     (["bogus"], 2, "No such command 'bogus'"),
 ])
-def test_wrong_sandbox_commands_are_refused(
+def test_invalid_sandbox_commands_are_rejected(
     args: list[str], code: int, message: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)

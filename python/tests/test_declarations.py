@@ -24,6 +24,6 @@ def test_operation_has_the_same_result(expression: str) -> None:
     assert actual == DIFFERENT.get(expression, RECORDED[expression])
 
 
-def test_differences_are_real() -> None:
+def test_listed_differences_exist() -> None:
     for expression, outcome in DIFFERENT.items():
         assert RECORDED[expression] != outcome

@@ -1,4 +1,4 @@
-"""The table of differences in docs/python.md: every row is tried by a test."""
+"""The table of differences in docs/python.md: every row has a test."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from behaviour import TIMEOUT, Stage, until
 TESTS = pathlib.Path(__file__).parent
 GUIDE = TESTS.parents[1] / "docs" / "python.md"
 
-#: The test of each row, by the beginning of its first column.
-TRIED = {
+#: The test of each row, by the start of its first column.
+TESTED = {
     "log messages as Kubernetes events": "test_behaviour_records.py::test_records_are_events",
     "changes during handling": "test_differences.py::test_changes_during_handling_are_not_missed",
     "`timeout=` of async handlers": "test_behaviour_outcomes.py::test_timeouts_cancel_coroutines",
@@ -33,13 +33,13 @@ TRIED = {
     "results and patches that are not": "test_behaviour_outcomes.py::test_other_results_fail_the_handler",
     "keys of results and patches": "test_behaviour_outcomes.py::test_keys_of_patches_become_strings",
     "signals": "test_behaviour_process.py::test_signals_stop_busy_operators",
-    "`kopf.AiohttpSession`": "test_behaviour_storages.py::test_useless_logins_end_the_operator",
-    "patching of the HTTP layer": "test_shims.py::test_http_layer_is_absent_with_advice",
-    "TLS to the API server": "test_differences.py::test_old_versions_of_tls_are_refused",
+    "`kopf.AiohttpSession`": "test_behaviour_storages.py::test_logins_without_credentials_stop_the_operator",
+    "patching of the HTTP layer": "test_shims.py::test_http_layer_is_missing_with_advice",
+    "TLS to the API server": "test_differences.py::test_old_versions_of_tls_are_rejected",
     "`context=` of webhook servers": "test_webhooks.py::test_aiohttp_variant",
     "order of keys in bodies": "test_differences.py::test_keys_of_bodies_are_sorted",
     "`memories=`": "test_differences.py::test_internal_arguments_are_ignored_with_a_warning",
-    "errors in handler files": "test_behaviour_process.py::test_bad_files_are_reported_in_the_last_line",
+    "errors in handler files": "test_behaviour_process.py::test_invalid_files_are_reported_in_the_last_line",
     "`kopf freeze`": "test_differences.py::test_freezing_both_scopes_is_a_usage_error",
     "values of Secrets": "test_differences.py::test_values_of_secrets_are_redacted",
     "records of `LocalObjectLogger`": "test_differences.py::test_local_records_have_the_place_of_the_caller",
@@ -55,15 +55,15 @@ def rows() -> list[str]:
 
 
 @pytest.mark.parametrize("row", rows())
-def test_every_row_is_tried(row: str) -> None:
-    [test] = [test for topic, test in TRIED.items() if row.startswith(topic)]
+def test_every_row_has_a_test(row: str) -> None:
+    [test] = [test for topic, test in TESTED.items() if row.startswith(topic)]
     file, _, name = test.partition("::")
     functions = ast.walk(ast.parse((TESTS / file).read_text()))
     assert name in {getattr(function, "name", None) for function in functions}
 
 
 def test_every_test_has_a_row() -> None:
-    assert [topic for topic in TRIED if not any(row.startswith(topic) for row in rows())] == []
+    assert [topic for topic in TESTED if not any(row.startswith(topic) for row in rows())] == []
 
 
 @pytest.mark.native
@@ -142,7 +142,7 @@ def test_sync_daemons_do_not_starve_handlers(stage: Stage, is_own: bool) -> None
 
 @pytest.fixture
 def old_server(tmp_path: pathlib.Path) -> Iterator[str]:
-    """A server that has TLS 1.1 as its newest version. Yields its URL."""
+    """A server with TLS 1.1 as its newest version. Yields its URL."""
     from kopf import _kopf
 
     certificate, key = _kopf.build_certificate(["localhost", "127.0.0.1"])
@@ -172,7 +172,7 @@ def old_server(tmp_path: pathlib.Path) -> Iterator[str]:
 
 
 @pytest.mark.native
-def test_old_versions_of_tls_are_refused(
+def test_old_versions_of_tls_are_rejected(
     stage: Stage, old_server: str, records: pytest.LogCaptureFixture,
 ) -> None:
     @kopf.on.login()

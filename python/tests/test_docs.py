@@ -22,7 +22,7 @@ import kopf
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-#: Manifests that blocks and their tests can refer to.
+#: Manifests that blocks and their tests can use.
 MANIFESTS = [ROOT / "examples" / "crd.yaml", ROOT / "examples" / "obj.yaml"]
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)$")
@@ -51,7 +51,7 @@ class Block(NamedTuple):
         return match and match["name"]
 
     def compile(self) -> Any:
-        """Compiles the block so that tracebacks have the line of the page."""
+        """Compiles the block with the lines of the page in tracebacks."""
         padding = "\n" * self.line
         return compile(padding + self.source, str(self.page), "exec", dont_inherit=True)
 
@@ -91,7 +91,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 @pytest.mark.native
 @pytest.mark.usefixtures("clean_logging", "clean_imports", "default_registry")
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.label)
-def test_block_works(
+def test_block_runs(
     block: Block, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = block.compile()
@@ -100,7 +100,7 @@ def test_block_works(
     for former in BLOCKS:
         if former.page == block.page and former.line < block.line and former.file_name:
             (folder / former.file_name).write_text(former.source)
-    # Dataclasses look up their module by its name.
+    # Dataclasses look up their module by name.
     module = type(sys)("guide")
     module.__dict__["kopf"] = kopf
     monkeypatch.setitem(sys.modules, "guide", module)

@@ -80,7 +80,7 @@ def test_current_exception_is_the_default(posted: list[Any]) -> None:
     assert details == [("ValueError", "boo"), ("R", "M foo")]
 
 
-def test_functions_fail_outside_of_handlers() -> None:
+def test_events_outside_of_handlers_are_rejected() -> None:
     if "kopf._front.current" not in sys.modules:
         pytest.importorskip("kopf._front.current")
     with pytest.raises(LookupError):

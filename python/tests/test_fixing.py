@@ -1,4 +1,4 @@
-"""What is declared and set after the startup has no effect, and is reported."""
+"""Handlers and settings changed after the startup have no effect and are reported."""
 
 from __future__ import annotations
 

@@ -152,12 +152,12 @@ def timers_and_daemons(stage: Stage) -> None:
     stage.delete()
     stage.settle()
 
-    # The order of concurrent handlers is an accident, and so are conflicts between them.
+    # The order of concurrent handlers and conflicts between them vary.
     def without_order(texts: list[str]) -> list[str]:
         repeatable = {text for text in texts if "the finalizer" in text}
         return sorted([*(text for text in texts if text not in repeatable), *repeatable])
 
-    # A loaded machine is late to delete the object.
+    # On a loaded machine, the object is deleted later.
     def is_late(write: likeness.Write) -> bool:
         return write.subresource == "status" and write.body["status"].get("ticks", 0) > 4
 
@@ -240,7 +240,7 @@ def replays(
     proxy: RecordingProxy,  # noqa: F811
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Future[None]]]:
-    """The selected replays. They mostly wait, so several of them run at once."""
+    """The selected replays. They mostly wait, so several run concurrently."""
 
     def replay(recording: str, folder: pathlib.Path) -> None:
         with staged(recording, cluster, proxy, folder) as stage:

@@ -46,7 +46,7 @@ def _without_authority(webhooks: list[Any]) -> list[Any]:
 
 
 def _print(stage: Stage, method: str, path: str, body: Any = None, kind: str = "json") -> set[str]:
-    """Sends a request as a user; returns the lines of warnings and errors that kubectl prints."""
+    """Sends a request as a user; returns the warnings and errors in the form of kubectl."""
     address, kubeconfig = stage.cluster._endpoint()
     context, headers = _credentials(kubeconfig)
     connection = http.client.HTTPSConnection(urllib.parse.urlsplit(address).netloc, context=context)
@@ -61,7 +61,7 @@ def _print(stage: Stage, method: str, path: str, body: Any = None, kind: str = "
 
 
 def _printed(recorded: str) -> set[str]:
-    """Returns the same lines of what kubectl has printed in the recording."""
+    """Returns the warnings and errors printed by kubectl in the recording."""
     warnings = {line for line in recorded.splitlines() if line.startswith("Warning: ")}
     errors = re.findall(r'admission webhook "[^"]+" denied the request: .*', recorded)
     return {*warnings, *errors}
@@ -98,7 +98,7 @@ def _check_reviews(stage: Stage) -> None:
         status, content = _post(request["path"], request.get("body", notes.get(after)))
         expected, _, code = stage.moment(after, "curl").rpartition("\n")
         if after == "review unknown id":
-            # The original admits everything here, and so does not see mistakes in configurations.
+            # The original admits everything here, so configuration errors are not detected.
             assert status == 404
         elif after == "review no id":
             # The original calls no handlers here.
@@ -115,7 +115,7 @@ def _check_reviews(stage: Stage) -> None:
 def _answer(content: str) -> Any:
     answer = json.loads(content)
     patch = answer["response"].pop("patch", None)
-    # The order of the operations on different fields has no meaning.
+    # The order of operations on different fields is ignored.
     operations = json.loads(base64.b64decode(patch)) if patch else []
     return answer, sorted(operations, key=lambda operation: str(operation["path"]))
 
@@ -133,7 +133,7 @@ def test_admission(stage: Stage) -> None:  # noqa: F811
         ours = _without_authority(_webhooks(stage, kind))
         assert ours == _without_authority(recorded["webhooks"]), kind
 
-    # The API server can begin to call webhooks later than their configurations are written.
+    # The API server can start to call webhooks with a delay after their configuration.
     probe = ("POST", f"{_API}?dryRun=All", _thing("probe", {}))
     until("the webhooks are called", lambda: _print(stage, *probe))
     labels = {"mutate": "yes", "other": "x"}
@@ -155,7 +155,7 @@ def test_admission(stage: Stage) -> None:  # noqa: F811
         ("delete kept", "DELETE", f"{_API}/keepme", None, "json"),
     ]
     for after, method, path, body, kind in plays:
-        # The name of the user is not the same on all clusters.
+        # The name of the user depends on the cluster.
         recorded = stage.moment(after, "kubectl").replace(" admin\n", " USER\n")
         found = {_USER.sub(r"\1 USER", line) for line in _print(stage, method, path, body, kind)}
         assert found == _printed(recorded), after

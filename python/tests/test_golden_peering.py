@@ -16,7 +16,7 @@ _IDENTITY = re.compile(r"[\w.-]+@[\w.-]+/\d{14}/\w{3}")
 
 
 def _numbered(value: Any) -> Any:
-    """Returns the value without times, and with numbers instead of the identities of operators."""
+    """Returns the value without times, and with numbers instead of identities of operators."""
     known: dict[str, str] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -24,7 +24,7 @@ def _numbered(value: Any) -> Any:
 
     def replaced(value: Any) -> Any:
         if isinstance(value, dict):
-            # The lexical order of identities is that of the starts of the operators.
+            # Identities are sorted by the start time of the operators.
             return {replaced(key): replaced(value[key]) for key in sorted(value)}
         if isinstance(value, list):
             return [replaced(item) for item in value]
@@ -73,16 +73,16 @@ def test_peering(stage: Stage) -> None:  # noqa: F811
 
     second = stage.run("--dev", log="log.txt.dev")
     _reaches(stage, "second with --dev runs too")
-    until("the pause", lambda: first.said("Pausing operations in favour of"))
+    until("the pause", lambda: first.has_logged("Pausing operations in favour of"))
     stage.create("obj2")
     stage.reaches("handled by the second")
     second.stop()
     _reaches(stage, "second has exited")
-    until("the end of the pause", lambda: first.said("Resuming operations after the pause"))
+    until("the end of the pause", lambda: first.has_logged("Resuming operations after the pause"))
 
     _command(stage, "freeze", "--lifetime", "60", "--priority", "100")
     _reaches(stage, "frozen")
-    until("the pause", lambda: first.said("Pausing operations in favour of", 2))
+    until("the pause", lambda: first.has_logged("Pausing operations in favour of", 2))
     stage.create("obj3")
     stage.settle()
     stage.reaches("not handled while frozen")
@@ -92,10 +92,10 @@ def test_peering(stage: Stage) -> None:  # noqa: F811
 
     third = stage.run("--priority", "10", log="log.txt.equal")
     _reaches(stage, "third with equal priority")
-    until("the conflict", lambda: first.said("Pausing all operators, including self"))
-    until("the conflict", lambda: third.said("Pausing all operators, including self"))
+    until("the conflict", lambda: first.has_logged("Pausing all operators, including self"))
+    until("the conflict", lambda: third.has_logged("Pausing all operators, including self"))
     third.stop()
-    until("the end of the pause", lambda: first.said("Resuming operations after the pause", 3))
+    until("the end of the pause", lambda: first.has_logged("Resuming operations after the pause", 3))
     first.stop()
     _reaches(stage, "all exited")
 
@@ -108,9 +108,9 @@ def test_peering(stage: Stage) -> None:  # noqa: F811
         assert _peering_lines(lines) == _peering_lines(recorded), log
         for name in ("obj", "obj2", "obj3"):
             assert likeness.main_lines(lines, name) == likeness.main_lines(recorded, name), log
-    # The third one can see the peering before and after it adds its own record: the last lines count.
+    # The third one can see the peering before and after it adds its own record: the last lines are used.
     log = "log.txt.equal"
     assert _last(_peering_lines(stage.lines(log))) == _last(_peering_lines(stage.recorded_lines(log)))
-    # An operator that pauses from the beginning handles nothing; the original begins resuming before
-    # it has read the peering.
+    # An operator that is paused from the start handles nothing; the original starts resuming before it
+    # has read the peering.
     assert not any(line.object for line in stage.lines("log.txt.equal"))

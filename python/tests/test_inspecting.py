@@ -1,4 +1,4 @@
-"""`kopf get`, `explain`, `retrigger`, `release`, `ui`: the commands of the native part."""
+"""`kopf get`, `explain`, `retrigger`, `release` and `ui`: commands of the extension."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_objects_are_inspected_retriggered_and_released() -> None:
 
 
 def on_terminal(answer: str, *arguments: str) -> tuple[int, str]:
-    """Runs a command on a pseudo-terminal, and answers its question. Returns the exit code and the output."""
+    """Runs a command on a pseudo-terminal and confirms. Returns the exit code and the output."""
     outer, inner = pty.openpty()
     command = [sys.executable, "-m", "kopf", *arguments]
     process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, close_fds=True)
@@ -123,11 +123,11 @@ def test_running_operators_are_reported_before_a_release() -> None:
     with testing.sandbox(CRD, THING, {**lease, "spec": spec}, {**lease, "metadata": foreign}):
         done = kopf("release", "things", "--all", "--dry-run")
         assert done.returncode == 0 and "thing default/one would be released" in done.stdout
-        assert done.stderr.count("an operator is running") == 1, done.stderr
+        assert done.stderr.count("a running operator") == 1, done.stderr
         assert "op@host holds the Lease default/op" in done.stderr
 
 
-def test_wrong_input_is_reported() -> None:
+def test_invalid_input_is_reported() -> None:
     with testing.sandbox(CRD):
         done = kopf("get", "absent")
         assert done.returncode == 1 and "has no resource" in done.stderr, done
@@ -135,7 +135,7 @@ def test_wrong_input_is_reported() -> None:
 
 
 @pytest.mark.parametrize("command", ["get", "explain", "retrigger", "release", "ui"])
-def test_help_is_that_of_the_native_part(command: str) -> None:
+def test_help_is_provided_by_the_extension(command: str) -> None:
     done = kopf(command, "--help")
     assert done.returncode == 0
     assert f"Usage: kopf {command} " in done.stdout

@@ -1,4 +1,4 @@
-"""Private calls of users' functions."""
+"""Calls of functions of users."""
 
 from __future__ import annotations
 

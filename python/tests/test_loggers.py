@@ -1,4 +1,4 @@
-"""Loggers of objects: extras, levels, formats. The expectations are facts of Kopf 1.45.2."""
+"""Loggers of objects: extras, levels, formats. Expected results are those of Kopf 1.45.2."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_local_records_are_always_skipped_by_posting(records: list[Any]) -> None
     assert records[0].filename == "test_loggers.py"
 
 
-def test_absent_identity_is_none(records: list[Any]) -> None:
+def test_missing_identity_is_none(records: list[Any]) -> None:
     ObjectLogger(body={}, settings=settings()).info("m")
     assert records[0].k8s_ref == dict.fromkeys(REF)
 
@@ -95,7 +95,7 @@ def test_absent_identity_is_none(records: list[Any]) -> None:
         (40, [40]),
     ],
 )
-def test_terse_loggers_lower_everything_below_warnings(level: int, enabled: list[int]) -> None:
+def test_terse_loggers_demote_messages_below_warnings(level: int, enabled: list[int]) -> None:
     logging.getLogger().setLevel(level)
     terse = TerseObjectLogger(body=body(), settings=settings())
     assert [n for n in (5, 10, 11, 15, 20, 25, 30, 40) if terse.isEnabledFor(n)] == enabled

@@ -51,7 +51,7 @@ def test_kubeconfig_is_read(
         proxy_url="http://p", trust_env=True, priority=10)
 
 
-def test_first_file_wins(
+def test_first_kubeconfig_takes_precedence(
     folder: pathlib.Path, settings: kopf.OperatorSettings, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (folder / "empty").touch()
@@ -71,7 +71,7 @@ def test_token_of_auth_provider(
 
 
 @pytest.mark.parametrize("context", ["unknown", '""'])
-def test_bad_context_is_a_login_error(
+def test_unknown_context_is_a_login_error(
     folder: pathlib.Path, settings: kopf.OperatorSettings, monkeypatch: pytest.MonkeyPatch,
     context: str,
 ) -> None:
@@ -118,7 +118,7 @@ def test_default_logins(
     assert all(handler._fallback for handler in handlers)
 
 
-def test_own_login_replaces_default_ones() -> None:
+def test_custom_login_replaces_default_ones() -> None:
     from kopf._front.causes import Activity
 
     registry = registries.SmartOperatorRegistry()

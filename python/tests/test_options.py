@@ -1,4 +1,4 @@
-"""Options that are checked when handlers are declared. The original fails later, or never."""
+"""Options that are validated when handlers are declared. The original fails later or not at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fn(**_: Any) -> None:
     ("create", {"annotations": "a=b"}, "invalid annotations"),
     ("create", {"registry": object()}, "must be a kopf.OperatorRegistry"),
 ])
-def test_wrong_option_is_rejected(
+def test_invalid_option_is_rejected(
     registry: kopf.OperatorRegistry, decorator: str, options: dict[str, Any], message: str,
 ) -> None:
     with pytest.raises(TypeError, match=message):
@@ -37,7 +37,7 @@ def test_wrong_option_is_rejected(
 
 
 @pytest.mark.parametrize("value", [None, 5, "str", [1]])
-def test_not_callable_is_rejected(registry: kopf.OperatorRegistry, value: Any) -> None:
+def test_non_callable_is_rejected(registry: kopf.OperatorRegistry, value: Any) -> None:
     with pytest.raises(ValueError, match="Cannot"):
         kopf.on.create("kopfexamples")(value)
     with pytest.raises(TypeError, match="handler 'x' is not callable"):
@@ -45,14 +45,14 @@ def test_not_callable_is_rejected(registry: kopf.OperatorRegistry, value: Any) -
 
 
 @pytest.mark.parametrize("args", [(5,), ("group", fn), ("group", "v1", 5)])
-def test_wrong_name_of_resource_is_rejected(
+def test_invalid_resource_name_is_rejected(
     registry: kopf.OperatorRegistry, args: tuple[Any, ...],
 ) -> None:
     with pytest.raises(TypeError, match="invalid resource name"):
         kopf.on.create(*args)(fn)
 
 
-def test_handlers_go_to_the_default_registry(registry: kopf.OperatorRegistry) -> None:
+def test_handlers_are_added_to_the_default_registry(registry: kopf.OperatorRegistry) -> None:
     kopf.on.create("kopfexamples")(fn)
     kopf.timer("kopfexamples", interval=1)(fn)
     kopf.daemon("kopfexamples")(fn)
@@ -81,7 +81,7 @@ def test_lifecycle_is_replaced_and_restored() -> None:
     assert kopf.get_default_lifecycle() is kopf.lifecycles.asap
 
 
-def test_asap_takes_the_least_retried(registry: kopf.OperatorRegistry) -> None:
+def test_asap_selects_the_least_retried(registry: kopf.OperatorRegistry) -> None:
     import types
 
     for id in "abc":

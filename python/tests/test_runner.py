@@ -76,7 +76,7 @@ def test_exceptions_of_the_body_are_raised(operator: None) -> None:
     assert runner.exit_code == 0
 
 
-def test_wrong_options_exit_with_2() -> None:
+def test_invalid_options_exit_with_2() -> None:
     with pytest.raises(SystemExit), KopfRunner(["run", "--bogus"]) as runner:
         pass
     assert runner.exit_code == 2

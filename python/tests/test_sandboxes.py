@@ -130,7 +130,7 @@ cluster = testing.sandbox_fixture(CRD)
 
 
 @pytest.mark.native
-def test_objects_live_in_the_sandbox(cluster: testing.sandbox) -> None:
+def test_objects_are_created_changed_and_deleted(cluster: testing.sandbox) -> None:
     cluster.create({"apiVersion": "kopf.dev/v1", "kind": "Thing", "metadata": {"name": "one"}})
     cluster.patch("things.kopf.dev", "one", {"spec": {"x": 1}})
     cluster.patch("things", "one", [{"op": "add", "path": "/spec/y", "value": 2}])
@@ -147,7 +147,9 @@ def test_errors_of_the_server_are_raised(cluster: testing.sandbox) -> None:
     assert caught.value.status == 404
 
 
-def test_imported_clients_follow(fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imported_clients_use_the_new_kubeconfig(
+    fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = SimpleNamespace(KUBE_CONFIG_DEFAULT_LOCATION="before")
     monkeypatch.setitem(sys.modules, "kubernetes.config.kube_config", client)  # type: ignore[arg-type]
     with testing.sandbox() as cluster:
@@ -155,7 +157,9 @@ def test_imported_clients_follow(fake: list[FakeSandbox], monkeypatch: pytest.Mo
     assert client.KUBE_CONFIG_DEFAULT_LOCATION == "before"
 
 
-def test_files_of_others_are_not_replaced(fake: list[FakeSandbox], tmp_path: pathlib.Path) -> None:
+def test_kubeconfigs_of_other_servers_are_not_replaced(
+    fake: list[FakeSandbox], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "config"
     path.write_text("clusters: [{name: production}]")
     chosen = testing.sandbox(kubeconfig=path)
@@ -165,7 +169,7 @@ def test_files_of_others_are_not_replaced(fake: list[FakeSandbox], tmp_path: pat
     assert fake[0].stopped
 
 
-def test_chosen_files_stay_and_can_be_replaced(
+def test_chosen_kubeconfigs_are_kept_and_can_be_replaced(
     fake: list[FakeSandbox], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeSandbox, "kubeconfig", "clusters: [{name: kopf-sandbox}]")
@@ -175,7 +179,7 @@ def test_chosen_files_stay_and_can_be_replaced(
         assert (tmp_path / "config").exists()
 
 
-def test_options_reach_the_native_sandbox(
+def test_options_are_passed_to_the_native_sandbox(
     fake: list[FakeSandbox], tmp_path: pathlib.Path
 ) -> None:
     rules = tmp_path / "faults.yaml"
@@ -221,7 +225,7 @@ def test_simulated_deployments_become_available() -> None:
 
 
 @pytest.mark.native
-def test_objects_in_a_data_folder_stay(tmp_path: pathlib.Path) -> None:
+def test_objects_in_a_data_folder_are_kept(tmp_path: pathlib.Path) -> None:
     with testing.sandbox(CRD, data=tmp_path / "data"):
         pass
     with testing.sandbox(data=tmp_path / "data") as cluster:

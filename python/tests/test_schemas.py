@@ -1,4 +1,4 @@
-"""Custom resource definitions of models."""
+"""CRDs of models."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_definitions_have_names_and_versions() -> None:
     assert one["schema"]["openAPIV3Schema"]["required"] == ["spec"]
 
 
-def test_models_with_a_spec_are_bodies() -> None:
+def test_models_with_a_spec_describe_bodies() -> None:
     @schemas.crd("g.dev", "v1", "things")
     class Thing(pydantic.BaseModel):
         metadata: dict[str, Any]

@@ -63,12 +63,12 @@ def test_private_path_is_accessible_without_its_import() -> None:
 
 
 @pytest.mark.parametrize("path", ["_cogs.clients.api", "_cogs.clients.errors", "_cogs.clients"])
-def test_http_layer_is_absent_with_advice(path: str) -> None:
+def test_http_layer_is_missing_with_advice(path: str) -> None:
     with pytest.raises(ImportError, match="Use a client library for own requests"):
         importlib.import_module(f"kopf.{path}")
 
 
-def test_queue_of_events_is_absent_with_advice() -> None:
+def test_queue_of_events_is_missing_with_advice() -> None:
     from kopf._core.engines import posting
 
     with pytest.raises(ImportError, match="Use kopf.event"):
@@ -78,13 +78,13 @@ def test_queue_of_events_is_absent_with_advice() -> None:
 
 
 @pytest.mark.parametrize("name", ["structs", "toolkits", "reactor", "clients", "engines"])
-def test_ancient_path_is_absent(name: str) -> None:
+def test_old_path_is_missing(name: str) -> None:
     with pytest.raises(ImportError):
         importlib.import_module(f"kopf.{name}")
 
 
-def test_cause_of_the_shim_is_honoured() -> None:
-    """Operators set the cause themselves in order to call `adopt()` in their own threads."""
+def test_cause_set_through_the_shim_is_used() -> None:
+    """Operators set the cause to call `adopt()` in their own threads."""
     code = """
 import kopf
 from kopf._core.actions.execution import cause_var

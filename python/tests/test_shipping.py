@@ -52,7 +52,7 @@ def find(kind: str, found: list[dict[str, Any]]) -> dict[str, Any]:
     return one
 
 
-def test_roles_follow_from_handlers_and_models(handlers: str) -> None:
+def test_roles_are_derived_from_handlers_and_models(handlers: str) -> None:
     result = invoke("rbac", "--standalone", "--allow", "create:pods", handlers)
     rules = find("ClusterRole", objects(result))["rules"]
     verbs = {
@@ -70,7 +70,7 @@ def test_roles_follow_from_handlers_and_models(handlers: str) -> None:
     assert "evaluated for built-in resources" in result.stderr
 
 
-def test_manifests_have_the_names_of_the_file(handlers: str) -> None:
+def test_manifests_are_named_after_the_file(handlers: str) -> None:
     found = objects(invoke("manifests", "--serve", "a", handlers))
     deployment = find("Deployment", found)
     assert deployment["metadata"]["name"] == "my-handlers"
@@ -87,7 +87,7 @@ def test_manifests_have_the_names_of_the_file(handlers: str) -> None:
     assert {item["metadata"]["namespace"] for item in roles} == {"a", "default"}
 
 
-def test_chart_is_written_into_an_absent_folder(handlers: str, tmp_path: pathlib.Path) -> None:
+def test_chart_is_written_into_a_new_folder(handlers: str, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "chart"
     result = invoke("manifests", "--name", "op", "--helm", str(folder), handlers)
     assert result.exit_code == 0, result.output
@@ -105,13 +105,13 @@ def test_chart_is_written_into_an_absent_folder(handlers: str, tmp_path: pathlib
     (["--serve", ""], "empty part"),
     (["-f", "absent.yaml"], "No such file"),
 ])
-def test_wrong_options_are_reported(handlers: str, args: list[str], message: str) -> None:
+def test_invalid_options_are_reported(handlers: str, args: list[str], message: str) -> None:
     result = invoke("rbac", *args, handlers)
     assert result.exit_code == 1
     assert message in result.stderr
 
 
-def test_new_projects_are_never_written_over_others(tmp_path: pathlib.Path) -> None:
+def test_new_projects_never_overwrite_files(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "op"
     assert invoke("new", "my-op", "--path", str(folder)).exit_code == 0
     assert "GreetingSpec" in (folder / "handlers.py").read_text()
@@ -122,12 +122,12 @@ def test_new_projects_are_never_written_over_others(tmp_path: pathlib.Path) -> N
     assert not (tmp_path / "other").exists()
 
 
-def test_manifests_of_new_projects_are_those_of_their_handlers(
+def test_manifests_of_new_projects_match_their_handlers(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert invoke("new", "my-op", "--path", str(tmp_path / "op")).exit_code == 0
     monkeypatch.chdir(tmp_path / "op")
-    # In a process of its own: models of other tests are declared in this one.
+    # In a separate process: models of other tests are declared in this one.
     names = ["--name", "my-op", "--image", "my-op:latest", "--namespace", "my-op"]
     command = [sys.executable, "-m", "kopf", "manifests", *names, "handlers.py"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout

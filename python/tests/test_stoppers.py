@@ -1,4 +1,4 @@
-"""The flag ``stopped`` in both forms."""
+"""The flag ``stopped`` in its sync and async forms."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_async_wait_is_awaited_and_returns_the_flag() -> None:
 
     async def main() -> None:
         promise = stopped.wait(5)
-        assert not promise  # not awaited, so not waited for
+        assert not promise  # not awaited
         assert await promise is stopped
         assert await stopped.wait()
 

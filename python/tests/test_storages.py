@@ -1,4 +1,4 @@
-"""Storages read and write objects as those of the original."""
+"""Storages read and write objects like those of the original."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import storage_cases  # noqa: E402
 RECORDED = cases.load("storages")
 
 DIFFERENT: dict[str, list[str]] = {
-    # Garbage in the status has no progress records.
+    # Invalid data in the status has no progress records.
     'sta.clear(essence={"status": "str"})': ["value", "{'status': 'str'}"],
 }
 
@@ -27,7 +27,7 @@ def test_operation_has_the_same_result(expression: str) -> None:
     assert actual == DIFFERENT.get(expression, RECORDED[expression])
 
 
-def test_differences_are_real() -> None:
+def test_listed_differences_exist() -> None:
     for expression, outcome in DIFFERENT.items():
         assert RECORDED[expression] != outcome
 

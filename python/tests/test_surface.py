@@ -1,4 +1,4 @@
-"""The public surface is that of the recorded release of the original, plus the listed additions."""
+"""The public API is that of the recorded release of the original, plus the listed additions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDED = json.loads(pathlib.Path(__file__).with_name("surface.json").read_text
 # Names that only this package has.
 ADDITIONS = {"__engine__", "crd", "Conditions", "ApplyError", "apply_child", "apply_child_sync"}
 
-# Members that are only here, or that have more arguments here.
+# Members that only this package has, or that have more arguments here.
 DIFFERENT_MEMBERS = {
     "StatusProgressStorage": {"name"},
     "StatusDiffBaseStorage": {"name"},
@@ -38,7 +38,7 @@ ADDED_OPTIONS = {
 # Fields that only this package has.
 ADDED_FIELDS = {"OperatorSettings": {"leading"}}
 
-# Defaults that differ on purpose: log records of objects are posted, as the documents promise.
+# Defaults that differ deliberately: log records of objects are posted, as documented.
 DIFFERENT_SETTINGS = {"posting.loggers": "True"}
 
 # Settings that only this package has.

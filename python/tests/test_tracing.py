@@ -1,4 +1,4 @@
-"""Spans of handlers are visible to OpenTelemetry, if the operator uses it."""
+"""Spans of handlers in OpenTelemetry, if the operator uses it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tracer:
 
 @pytest.fixture
 def tracer(monkeypatch: pytest.MonkeyPatch) -> Tracer:
-    """The parts of the package `opentelemetry` that are used, with a tracer that keeps all spans."""
+    """The used parts of the package `opentelemetry`, with a tracer that stores all spans."""
     tracer = Tracer()
     current: contextvars.ContextVar[Any] = contextvars.ContextVar("current")
     trace, context = types.ModuleType("trace"), types.ModuleType("context")
@@ -90,7 +90,7 @@ def test_the_span_of_a_failed_handler_has_the_error(stage: Stage, tracer: Tracer
         raise kopf.PermanentError("never")
 
     def ended() -> list[Span]:
-        # There are others of activities.
+        # Activities have spans as well.
         return [span for span in tracer.spans if span.name == "fails" and span.has_ended]
 
     with stage.operator():

@@ -57,7 +57,7 @@ class Dict(TypedDict):
 
 
 class View(Mapping[str, Any]):
-    """A view of the framework: a mapping that is not a dict."""
+    """A view like those of the framework: a mapping that is not a dict."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
@@ -150,7 +150,7 @@ def test_invalid_fields_of_dataclasses_are_permanent_errors(data: Any, message: 
         call(fn, spec=View(data))
 
 
-def test_absent_states_stay_none() -> None:
+def test_missing_states_are_none() -> None:
     def fn(old: Spec, new: Spec | None, **_: Any) -> None: ...
 
     assert call(fn, old=None, new={"replicas": 2}) == {"old": None, "new": Spec(replicas=2)}
@@ -160,14 +160,14 @@ def test_absent_states_stay_none() -> None:
     "annotation",
     [Dict, Mapping[str, Any], dict, dict[str, Any], Any, View, int, "Unknown", str | Spec],
 )
-def test_other_annotations_change_nothing(annotation: Any) -> None:
+def test_other_annotations_are_ignored(annotation: Any) -> None:
     def fn(spec: Any, **_: Any) -> None: ...
 
     fn.__annotations__["spec"] = annotation
     assert typed.plan(fn) is None
 
 
-def test_functions_without_annotations_have_no_plan() -> None:
+def test_functions_without_annotations_are_not_converted() -> None:
     assert typed.plan(lambda spec, **_: None) is None
     assert typed.plan(print) is None
     assert typed.plan(functools.partial(print)) is None

@@ -1,4 +1,4 @@
-"""Objects of handlers behave as those of the original, operation by operation."""
+"""Arguments of handlers behave like those of the original, operation by operation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import view_cases  # noqa: E402
 
 RECORDED = cases.load("views")
 
-# Operations that fail in the original and work here, or that are stricter here.
+# Operations that fail in the original but not here, or that are stricter here.
 DIFFERENT: dict[str, list[str]] = {
-    # A null is the same as an absent field.
+    # A null is the same as a missing field.
     'kopf.Body({"spec": None}).spec': ["value", "{}"],
     'dict(kopf.Body({"spec": None}).spec)': ["value", "{}"],
     'kopf.Body({"metadata": {"labels": None}}).meta.labels.get("a")': ["value", "None"],
@@ -34,7 +34,7 @@ def test_operation_has_the_same_result(expression: str) -> None:
     assert actual == DIFFERENT.get(expression, RECORDED[expression])
 
 
-def test_differences_are_real() -> None:
+def test_listed_differences_exist() -> None:
     for expression, outcome in DIFFERENT.items():
         assert RECORDED[expression] != outcome
 

@@ -175,7 +175,7 @@ def test_accessible_addresses(addr: str | None, accessible: str) -> None:
 
 
 class PlainServer(WebhookServer):
-    """A server with overridden internals, which takes the aiohttp variant."""
+    """A server with overridden internals, which uses the aiohttp variant."""
 
     served = 0
 
@@ -260,7 +260,7 @@ async def test_failed_tunnels_have_the_message(
     assert made[0].state == "stopped"
 
 
-async def test_missing_programs_are_named(made: list[NativeServer]) -> None:
+async def test_missing_programs_are_reported(made: list[NativeServer]) -> None:
     with pytest.raises(FileNotFoundError, match="install ngrok, or pass binary="):
         await first(WebhookNgrokTunnel(binary="/absent/ngrok"))
 

@@ -1,7 +1,7 @@
 """Operations on the objects that handlers receive, as expressions.
 
-Each expression is evaluated with fresh objects. Several statements are separated by semicolons
-and put their outcome into ``result``.
+Each expression is evaluated with new objects. Several statements are separated by semicolons and set
+``result``.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 INSTALL = "apt-get install --yes --no-install-recommends chromium"
 
-#: Seconds until a condition must hold. Nothing depends on the actual time.
-PATIENCE = 60
+#: Upper bound in seconds for a condition to become true.
+TIMEOUT = 60
 
 
 def find() -> str:
@@ -29,7 +29,7 @@ def find() -> str:
         subprocess.run(INSTALL.split(), check=True, stdout=subprocess.DEVNULL)
         if path := shutil.which("chromium"):
             return path
-    raise SystemExit(f"error: Chromium is not found in PATH; install it:\n  sudo {INSTALL}")
+    raise SystemExit(f"error: Chromium not found in PATH; install it:\n  sudo {INSTALL}")
 
 
 class Browser:
@@ -42,10 +42,10 @@ class Browser:
         command = [
             find(), "--headless=new", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu",
             "--disable-dev-shm-usage", "--hide-scrollbars", f"--user-data-dir={self._folder.name}",
-            "--no-sandbox",  # only pages of this test are opened, and Chromium refuses to sandbox as root
+            "--no-sandbox",  # required as root; only pages of this test are opened
             "about:blank",
         ]  # fmt: skip
-        # The protocol is spoken on the descriptors 3 and 4.
+        # The protocol uses the file descriptors 3 and 4.
         shell = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
         self._process = subprocess.Popen(
             ["bash", "-c", shell, "bash", *command],
@@ -130,13 +130,13 @@ class Browser:
 
     def until(self, script: str, what: str) -> Any:
         """Waits until an expression is true, and returns its value."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             if value := self.run(script):
                 return value
             if time.monotonic() > deadline:
                 text = self.run("document.body.innerText")
-                raise AssertionError(f"gave up waiting for {what}; the page:\n{text[:3000]}")
+                raise AssertionError(f"timeout while waiting for {what}; the page:\n{text[:3000]}")
             time.sleep(0.05)
 
     def press(self, key: str) -> None:
@@ -149,7 +149,7 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def write(self, text: str) -> None:
-        """Types a text into the focused element."""
+        """Types text into the focused element."""
         self.call("Input.insertText", text=text)
 
     def screenshot(self, path: pathlib.Path) -> None:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The page of `kopf ui` in a real browser, on a sandbox with 10,000 objects.
+"""Tests the page of `kopf ui` in a real browser, on a sandbox with 10,000 objects.
 
     tests/browser/run.py KOPF [--screenshots FOLDER]
 
-KOPF is the command: of the Rust or of the Python front.
+KOPF is the `kopf` command of the Rust crate or of the Python package.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def record(**fields: Any) -> str:
 
 
 def objects() -> list[dict[str, Any]]:
-    """One object of each interesting state, and many settled ones."""
+    """Returns one object in each tested state, and many settled ones."""
     now = datetime.datetime.now(datetime.timezone.utc)
     moment = lambda seconds: (now + datetime.timedelta(seconds=seconds)).isoformat()  # noqa: E731
     handled = json.dumps({"spec": {"bread": "rye", "loaves": 10}})
@@ -88,8 +88,8 @@ def objects() -> list[dict[str, Any]]:
     return made
 
 
-def check_refusals(url: str) -> None:
-    """Requests without the token, and of other origins, are refused."""
+def check_rejections(url: str) -> None:
+    """Requests without the token, and from other origins, are rejected."""
     root, token = url.split("?token=")
     for path, headers in [
         ("", {}),
@@ -103,7 +103,7 @@ def check_refusals(url: str) -> None:
         except urllib.error.HTTPError as error:
             assert error.code == 403, (path, headers, error.code)
         else:
-            raise AssertionError(f"not refused: {path} {headers}")
+            raise AssertionError(f"not rejected: {path} {headers}")
 
 
 ROW = "[...document.querySelectorAll('#window .row')]"
@@ -131,7 +131,7 @@ def check_search(page: Browser) -> None:
     page.until(f"{ROW}.length == 1 && {ROW}[0].innerText.includes('harbour')", "the found row")
     page.press("Enter")
     page.press("Enter")
-    page.until("document.querySelector('#detail h2')?.innerText == 'bakery town/harbour'", "the story")
+    page.until("document.querySelector('#detail h2')?.innerText == 'bakery town/harbour'", "the details")
     text = page.run("document.querySelector('#detail').innerText")
     for part in ["- spec.loaves: 10", "+ spec.loaves: 25", "change/oven", "no flour is left", "the operator"]:
         assert part in text, (part, text)
@@ -139,24 +139,24 @@ def check_search(page: Browser) -> None:
 
 def check_retriggering(page: Browser) -> None:
     page.press("r")
-    page.until("document.querySelector('#confirm').open", "the question")
+    page.until("document.querySelector('#confirm').open", "the dialog")
     page.press("Escape")
-    page.until("!document.querySelector('#confirm').open", "the end of the question")
+    page.until("!document.querySelector('#confirm').open", "the end of the dialog")
     assert "no flour is left" in page.run("document.querySelector('#detail').innerText")
     page.press("r")
-    page.until("document.querySelector('#confirm').open", "the question")
+    page.until("document.querySelector('#confirm').open", "the dialog")
     page.press("Enter")
-    # The record is removed, and the change arrives by the stream.
+    # The record is removed, and the page receives the change.
     page.run("document.querySelector('#search').value = 'harbour'")
     page.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
     page.until(f"{ROW}.length == 1 && {ROW}[0].innerText.includes('handling')", "the new state")
     advice = "document.querySelector('#detail .advice')?.innerText"
-    page.until(f"{advice}.startsWith('Wait for the handlers')", "the new story")
+    page.until(f"{advice}.startsWith('Wait for the handlers')", "the new details")
     page.press("Escape")
-    page.until("document.querySelector('#detail').hidden", "the list alone")
+    page.until("document.querySelector('#detail').hidden", "the list without details")
 
 
-def check_changes_of_others(page: Browser, kopf: list[str]) -> None:
+def check_changes_by_other_clients(page: Browser, kopf: list[str]) -> None:
     page.run("document.querySelector('#search').value = 'market'")
     page.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
     page.until(f"{ROW}.length == 1 && {ROW}[0].innerText.includes('failed')", "the failed object")
@@ -185,7 +185,7 @@ def inside(kopf: list[str], screenshots: pathlib.Path | None) -> None:
     try:
         assert ui.stdout is not None
         url = next(line.split()[1] for line in ui.stdout if line.startswith("Open "))
-        check_refusals(url)
+        check_rejections(url)
         for dark in (False, True):
             with Browser(dark=dark) as page:
                 page.open(url)
@@ -197,14 +197,14 @@ def inside(kopf: list[str], screenshots: pathlib.Path | None) -> None:
                     check_search(page)
                     shoot(page, screenshots, "ui-object.png")
                     check_retriggering(page)
-                    check_changes_of_others(page, kopf)
+                    check_changes_by_other_clients(page, kopf)
                 if dark:
                     shoot(page, screenshots, "ui-dark.png")
                 assert page.errors == [], page.errors
     finally:
         ui.terminate()
         ui.wait(timeout=20)
-    print("the page works")
+    print("browser: all checks passed")
 
 
 def shoot(page: Browser, folder: pathlib.Path | None, name: str) -> None:

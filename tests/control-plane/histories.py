@@ -2,9 +2,9 @@
 """
 Records random histories of an object on a real server, for the tests of server-side apply.
 
-A history is a sequence of applies, patches and updates by several managers, with what the server
-made of each: the object and the managers of its fields, or the conflicts. The requests depend on
-the seed alone, so that the same version of Kubernetes gives the same records.
+A history is a sequence of applies, patches and updates by several managers, with the result of
+each: the object and the managers of its fields, or the conflicts. The requests depend only on the
+seed, so that the same version of Kubernetes gives the same records.
 
 Usage: histories.py --kubeconfig FILE
 """
@@ -104,7 +104,7 @@ def random_object(r: random.Random, name: str) -> dict[str, Any]:
 
 
 def random_step(r: random.Random, name: str) -> dict[str, Any]:
-    """One request; its query has the name of the manager."""
+    """Returns a request. Its query contains the name of the manager."""
     manager, kind = r.choice("abc"), r.random()
     if kind < .65:
         query = f"fieldManager={manager}" + ("&force=true" if r.random() < .4 else "")
@@ -128,7 +128,7 @@ def random_step(r: random.Random, name: str) -> dict[str, Any]:
 
 
 def essence(code: int, answer: dict[str, Any]) -> dict[str, Any]:
-    """What must be the same on all servers."""
+    """Returns the part of a response that is the same on all servers."""
     if code >= 400:
         causes = answer.get("details", {}).get("causes", [])
         return {"code": code, "fields": sorted(cause.get("field", "") for cause in causes)}
@@ -160,8 +160,8 @@ def play(server: Server, seed: int, length: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
-    parser.add_argument("--kubeconfig", help="of an administrator; its current context is used")
-    parser.add_argument("--kubectl", help="the program which reads the kubeconfig")
+    parser.add_argument("--kubeconfig", help="kubeconfig of an administrator; its current context is used")
+    parser.add_argument("--kubectl", help="program that reads the kubeconfig")
     parser.add_argument("--server", help="URL, instead of a kubeconfig")
     parser.add_argument("--ca", help="file of the server's certificate authority")
     parser.add_argument("--token", help="bearer token of an administrator")

@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """
-Records what a real API server says of its built-in kinds, for the sandbox.
+Records the built-in kinds of a real API server for the sandbox.
 
-The sandbox (crates/kopf-sandbox) serves the built-in kinds from these records:
-which resources exist, their schemas, their columns in ``kubectl get``.
-The samples are known answers for its tests.
+The sandbox (crates/kopf-sandbox) serves the built-in kinds from these records: resources, schemas,
+and columns of ``kubectl get``. Its tests use the samples as expected results.
 
-Only the standard library is used, so that it runs wherever Python does.
-The output is deterministic for one version of Kubernetes (keys are sorted,
-identifiers and times are normalised), so a new recording shows in a diff
-what is different in a new version, and nothing else.
+Requires only the standard library. The output is deterministic for one version of Kubernetes (keys
+are sorted, identifiers and times are normalised), so the diff of a new recording shows only the
+differences of the new version.
 
 Usage: see --help and README.md.
 """
@@ -27,7 +25,7 @@ from server import Refused, Server, connect, fail
 
 DATA = Path(__file__).resolve().parents[2] / "crates" / "kopf-sandbox" / "data"
 
-# The groups that people use with operators, and that make sense without nodes.
+# Groups that are used with operators and do not require nodes.
 GROUPS = {
     "", "apps", "batch", "autoscaling", "policy", "networking.k8s.io", "storage.k8s.io",
     "rbac.authorization.k8s.io", "coordination.k8s.io", "events.k8s.io", "apiextensions.k8s.io",
@@ -36,7 +34,7 @@ GROUPS = {
     "apiregistration.k8s.io", "flowcontrol.apiserver.k8s.io", "resource.k8s.io",
 }
 
-# Those that need a kubelet.
+# Subresources that require a kubelet.
 DROPPED = {
     ("", "pods/attach"), ("", "pods/exec"), ("", "pods/log"), ("", "pods/portforward"),
     ("", "pods/proxy"), ("", "services/proxy"), ("", "nodes/proxy"),
@@ -52,10 +50,10 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-# --- What is kept.
+# --- Filters.
 
 def is_kept(group: str, resource: str) -> bool:
-    """Whether a resource (or "resource/subresource") is for the sandbox."""
+    """Returns True if a resource (or "resource/subresource") is recorded."""
     return (group, resource) not in DROPPED
 
 
@@ -70,7 +68,7 @@ def filter_aggregated(document: dict[str, Any]) -> dict[str, Any]:
             for version in group["versions"] if STABLE.fullmatch(version["version"])
         ]
         if versions:
-            # When the server was started is no fact of the group.
+            # The timestamp is the start of the server, not a property of the group.
             metadata = {k: v for k, v in group["metadata"].items() if k != "creationTimestamp"}
             groups.append({**group, "metadata": metadata, "versions": versions})
     return {**document, "items": groups}
@@ -92,7 +90,7 @@ def filter_resources(group: str, resources: list[dict[str, Any]]) -> list[dict[s
 
 
 def group_versions(discovery: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """All kept (group, version, path of the version)."""
+    """Returns (group, version, path of the version) of all recorded versions."""
     found = []
     for root in ("api", "apis"):
         for group in discovery[root]["items"]:
@@ -124,7 +122,7 @@ def record_legacy_discovery(server: Server, discovery: dict[str, Any]) -> dict[s
         kept.setdefault(group, []).append(version)
 
     core = server.get("/api")
-    # The only answer which has an address of the server itself.
+    # The only response that contains the address of the server.
     for address in core["serverAddressByClientCIDRs"]:
         address["serverAddress"] = "127.0.0.1:6443"
     groups = server.get("/apis")
@@ -153,10 +151,10 @@ def filter_legacy_group(group: dict[str, Any], kept: dict[str, list[str]]) -> di
 
 def without_descriptions(value: Any, *, names: bool = False) -> Any:
     """
-    Drop the texts for people: they are most of the size.
+    Removes the descriptions, which are most of the size.
 
-    ``names`` tells that the keys are names that somebody gave (of properties,
-    schemas, paths), not words of OpenAPI: "description" can be such a name.
+    With ``names``, the keys are names of properties, schemas or paths instead of keywords of OpenAPI:
+    "description" can be such a name.
     """
     if isinstance(value, list):
         return [without_descriptions(item) for item in value]
@@ -165,14 +163,14 @@ def without_descriptions(value: Any, *, names: bool = False) -> Any:
     if names:
         return {k: without_descriptions(v) for k, v in value.items()}
     return {
-        # Defaults are data of users, not schemas.
+        # Defaults are data, not schemas.
         k: v if k == "default" else without_descriptions(v, names=k in {"properties", "schemas", "paths"})
         for k, v in value.items() if k != "description"
     }
 
 
 def slim_operation(operation: dict[str, Any]) -> dict[str, Any]:
-    """Keep one content type of the answers: the sandbox speaks JSON only."""
+    """Removes all content types of responses except JSON."""
     responses = {}
     for code, response in operation.get("responses", {}).items():
         content = response.get("content", {})
@@ -182,11 +180,11 @@ def slim_operation(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def resource_of_path(path: str, prefix: str) -> str | None:
-    """The "resource/subresource" which a path is of; None for paths of the version itself."""
+    """Returns the "resource/subresource" of a path; None for paths of the version itself."""
     parts = path[len(prefix):].strip("/").split("/")
     if parts[:2] == ["namespaces", "{namespace}"] and len(parts) > 2:
         parts = parts[2:]
-    # Namespaces have their own path in the place of their objects' one.
+    # Paths of namespaces have the form of paths of namespaced objects.
     elif parts[:2] == ["namespaces", "{name}"]:
         parts = ["namespaces", "{name}", *parts[2:]]
     names = [part for part in parts if part and not part.startswith("{")]
@@ -210,7 +208,7 @@ def filter_openapi(
     paths = {}
     for path, item in document["paths"].items():
         resource = resource_of_path(path, prefix)
-        # The deprecated paths of watching (/api/v1/watch/…) double the size, and nobody reads them.
+        # The deprecated watch paths (/api/v1/watch/…) double the size, and are not used.
         if resource is not None and resource not in resources:
             continue
         paths[path] = {
@@ -233,7 +231,7 @@ def filter_openapi(
 
 
 def record_openapi(server: Server, discovery: dict[str, Any]) -> dict[str, Any]:
-    """The documents by the names of their files."""
+    """Returns the documents by file name."""
     documents = {}
     index = server.get("/openapi/v3")["paths"]
     resources = kept_resources(discovery)
@@ -248,7 +246,7 @@ def record_openapi(server: Server, discovery: dict[str, Any]) -> dict[str, Any]:
 
 
 def kept_resources(discovery: dict[str, Any]) -> dict[tuple[str, str], set[str]]:
-    """Names of the kept "resource" and "resource/subresource" by (group, version)."""
+    """Returns the recorded "resource" and "resource/subresource" by (group, version)."""
     found: dict[tuple[str, str], set[str]] = {}
     for root in ("api", "apis"):
         for group in discovery[root]["items"]:
@@ -263,7 +261,7 @@ def kept_resources(discovery: dict[str, Any]) -> dict[tuple[str, str], set[str]]
 
 
 def record_texts(server: Server) -> dict[str, Any]:
-    """The descriptions of all stable versions, those of groups that are not kept included."""
+    """Returns the descriptions of all stable versions, including groups that are not recorded."""
     index = server.get("/openapi/v3")["paths"]
     stable = [path for path in sorted(index) if STABLE.fullmatch(path.rpartition("/")[2])]
     return texts.collect(server.get(index[path]["serverRelativeURL"]) for path in stable)
@@ -294,14 +292,14 @@ def record_tables(server: Server, discovery: dict[str, Any]) -> dict[str, Any]:
 # --- Roles.
 
 def record_roles(server: Server) -> list[dict[str, Any]]:
-    """The roles and bindings that a server makes at its start."""
+    """Returns the roles and bindings that a server creates at its start."""
     objects = []
     for resource, kind in (
             ("clusterrolebindings", "ClusterRoleBinding"), ("clusterroles", "ClusterRole"),
             ("rolebindings", "RoleBinding"), ("roles", "Role")):
         for item in server.get(f"/apis/rbac.authorization.k8s.io/v1/{resource}")["items"]:
             metadata = item["metadata"]
-            # Others belong to whoever else uses the server.
+            # All others were created by other clients.
             if metadata.get("labels", {}).get("kubernetes.io/bootstrapping") != "rbac-defaults":
                 continue
             kept = {k: v for k, v in metadata.items()
@@ -329,13 +327,13 @@ def write(path: Path, document: Any, *, pretty: bool = False) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
-    parser.add_argument("--kubeconfig", help="of an administrator; its current context is used")
-    parser.add_argument("--kubectl", help="the program which reads the kubeconfig")
+    parser.add_argument("--kubeconfig", help="kubeconfig of an administrator; its current context is used")
+    parser.add_argument("--kubectl", help="program that reads the kubeconfig")
     parser.add_argument("--server", help="URL, instead of a kubeconfig")
     parser.add_argument("--ca", help="file of the server's certificate authority")
     parser.add_argument("--token", help="bearer token of an administrator")
     parser.add_argument("--output", type=Path, default=DATA, help="folder to write to")
-    parser.add_argument("--only-texts", action="store_true", help="write texts.json and nothing else")
+    parser.add_argument("--only-texts", action="store_true", help="write only texts.json")
     args = parser.parse_args()
     server = connect(args)
     output: Path = args.output
@@ -359,8 +357,8 @@ def record(server: Server, output: Path) -> None:
     roles = record_roles(server)
     recorded = samples.record(server, say)
 
-    # Only when all is known, so that a failure leaves the old records whole.
-    # The documents of kinds which are not there any more go away.
+    # Written after all requests, so that a failure keeps the old records. Documents of removed
+    # kinds are deleted.
     shutil.rmtree(output / "openapi", ignore_errors=True)
     write(output / "version.json", version, pretty=True)
     write(output / "discovery.json", discovery)

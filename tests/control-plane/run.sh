@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts a real Kubernetes control plane (etcd, kube-apiserver,
-# kube-controller-manager) on free local ports with a fresh data folder, in
-# the foreground. Stops all of it and removes the folder at the end.
+# Starts a real Kubernetes control plane (etcd, kube-apiserver, kube-controller-manager)
+# on free local ports with a new data folder, in the foreground. At the end, stops all
+# processes and removes the folder.
 # Usage: see --help.
 set -euo pipefail
 
@@ -14,17 +14,17 @@ usage() {
     cat <<'USAGE'
 usage: run.sh [options] [-- more flags of kube-apiserver]
 
-  --dir DIR           where to put data, keys, logs and the kubeconfig; it must
-                      be absent or empty (default: a new temporary folder)
-  --keep              leave the folder at the end
-  --fsync             let etcd wait for the disk, as in production: slower, and
-                      what measurements need
+  --dir DIR           folder for data, keys, logs and the kubeconfig; must be
+                      missing or empty (default: a new temporary folder)
+  --keep              keep the folder at the end
+  --fsync             make etcd wait for the disk, as in production; slower, for
+                      measurements
   --audit             log all requests and responses to DIR/audit.log
-  --until-stdin-ends  stop also when stdin is closed, so that the control plane
-                      does not outlive a killed test which started it
+  --until-stdin-ends  also stop when stdin is closed, so that the control plane
+                      does not outlive a killed test
 
-When everything is ready, stdout gets lines "name=value" (server, ca,
-kubeconfig, admin_token, user_token, etcd, bin, dir), and then the line "ready".
+When the control plane is ready, lines "name=value" (server, ca, kubeconfig,
+admin_token, user_token, etcd, bin, dir) and the line "ready" are printed.
 USAGE
 }
 
@@ -35,7 +35,7 @@ audit=""
 until_stdin_ends=""
 while [ $# -gt 0 ]; do
     case "$1" in
-        --dir) [ $# -ge 2 ] || die "--dir needs a folder"; dir="$2"; shift 2 ;;
+        --dir) [ $# -ge 2 ] || die "--dir requires a folder"; dir="$2"; shift 2 ;;
         --dir=*) dir="${1#--dir=}"; shift ;;
         --keep) keep=1; shift ;;
         --fsync) fsync=1; shift ;;
@@ -49,15 +49,15 @@ done
 more_apiserver_flags=("$@")
 
 for tool in openssl curl; do
-    command -v "$tool" >/dev/null || die "'$tool' is needed and not found: install it with your system's packages"
+    command -v "$tool" >/dev/null || die "'$tool' is required: install it with your system's packages"
 done
 bin="$("$here/build.sh" | tail -n1)"
 
-# Keys are made here: nobody else is to read them.
+# Private keys are created here.
 umask 077
 if [ -n "$dir" ]; then
     mkdir -p "$dir"
-    [ -z "$(ls -A "$dir")" ] || die "$dir is not empty: it is another control plane's, or not for this"
+    [ -z "$(ls -A "$dir")" ] || die "$dir is not empty"
     dir="$(cd "$dir" && pwd)"
 else
     dir="$(mktemp -d "${TMPDIR:-/tmp}/kopf-control-plane.XXXXXX")"
@@ -69,9 +69,8 @@ finish() {
     status=$?
     trap '' INT TERM HUP
     trap - EXIT
-    # Killed, because there is nothing to save: the API server would wait up to
-    # a minute for those who still watch. Only when the data is kept, etcd is to
-    # close its files properly.
+    # On SIGTERM, the API server would wait up to a minute for open watches. Only if the
+    # data is kept, etcd must close its files properly.
     for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
         signal=KILL
         [ -n "$keep" ] && [ "${names[${pids[i]}]}" = etcd ] && signal=TERM
@@ -84,22 +83,21 @@ finish() {
 trap finish EXIT
 trap 'exit 0' INT TERM HUP
 
-# free_port NAME: sets NAME to a port which nobody listens to. It is below the
-# range which the system takes for outgoing connections, so it stays free.
+# free_port NAME: sets NAME to a free port below the range of outgoing connections.
 free_port() {
     local port try
     for try in {1..100}; do
         port=$((20000 + RANDOM % 10000))
-        # Connecting is the only check which needs no other tool.
+        # Connecting is the only check that requires no other tool.
         if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
             printf -v "$1" %s "$port"
             return
         fi
     done
-    die "no free port is found between 20000 and 29999"
+    die "no free port between 20000 and 29999"
 }
 
-# start NAME ARGS…: starts a binary in the background with a log of its own.
+# start NAME ARGS…: starts a binary in the background with a separate log.
 start() {
     local name="$1"
     shift
@@ -108,12 +106,12 @@ start() {
     names[$!]="$name"
 }
 
-# Exits with the end of the log of whichever process is not there any more.
+# Exits if a process has exited, with the end of its log.
 check_alive() {
     local pid
     for pid in "${pids[@]}"; do
         if ! kill -0 "$pid" 2>/dev/null; then
-            say "${names[$pid]} stopped on its own; the end of its log:"
+            say "${names[$pid]} exited unexpectedly; the end of its log:"
             tail -n 25 "$dir/logs/${names[$pid]}.log" >&2
             exit 1
         fi
@@ -127,7 +125,7 @@ await() {
     until "$@"; do
         check_alive
         if [ "$SECONDS" -ge "$deadline" ]; then
-            say "$what is not ready in time; the end of the logs:"
+            say "timeout while waiting for $what; the end of the logs:"
             tail -n 15 "$dir"/logs/*.log >&2
             exit 1
         fi
@@ -137,7 +135,7 @@ await() {
 
 mkdir -p "$dir/logs" "$dir/pki" "$dir/etcd"
 
-# --- etcd: started first, so that it is ready when the keys are made.
+# --- etcd: started first, so that it is ready when the keys are created.
 free_port etcd_port
 free_port peer_port
 etcd_flags=(
@@ -147,16 +145,15 @@ etcd_flags=(
     --listen-peer-urls="http://127.0.0.1:$peer_port"
     --initial-advertise-peer-urls="http://127.0.0.1:$peer_port"
     --initial-cluster="default=http://127.0.0.1:$peer_port"
-    # A single member has nobody to hear from: elect itself at once.
+    # A single member has no peers: short timeouts let it elect itself immediately.
     --heartbeat-interval=10 --election-timeout=100
     --log-level=warn
 )
 [ -n "$fsync" ] || etcd_flags+=(--unsafe-no-fsync)
 start etcd "${etcd_flags[@]}"
 
-# --- Keys and certificates. All are X.509 v3 with extensions, because strict
-# clients (rustls) refuse v1 certificates. Elliptic curves: RSA keys would take
-# longer to make than etcd takes to start.
+# --- Keys and certificates. All are X.509 v3 with extensions, because strict clients
+# (rustls) reject v1 certificates. Creating RSA keys would take longer than etcd's start.
 cd "$dir/pki"
 new_key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
 
@@ -183,14 +180,14 @@ openssl req -x509 -new -sha256 -days 365 -key ca.key -subj "/CN=kopf-control-pla
 certificate apiserver "/CN=kube-apiserver" serverAuth \
     "IP:127.0.0.1,IP:10.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc"
 certificate admin "/O=system:masters/CN=admin" clientAuth
-# The group gives it all rights; a cluster would give it a service account per
-# controller instead, which here would only take longer to start.
+# The group has all permissions. Clusters use a service account per controller instead,
+# which takes longer to start.
 certificate controller-manager "/O=system:masters/CN=system:kube-controller-manager" clientAuth
 new_key service-accounts
 openssl ec -in service-accounts.key -pubout -out service-accounts.pub 2>/dev/null
 
-# Besides the certificate: an administrator by token, and a user who may do
-# nothing until a role is bound to "user".
+# In addition: an administrator by token, and a user without permissions until a role is
+# bound to "user".
 admin_token="admin-$(openssl rand -hex 16)"
 user_token="user-$(openssl rand -hex 16)"
 cat >tokens.csv <<TOKENS
@@ -204,8 +201,8 @@ server="https://127.0.0.1:$api_port"
 apiserver_flags=(
     --etcd-servers="http://127.0.0.1:$etcd_port"
     --bind-address=127.0.0.1 --secure-port="$api_port"
-    # The address is not looked for on the machine's interfaces (there may be
-    # none), and not published as endpoints (loopback addresses are refused).
+    # The address is not detected on the machine's interfaces (there may be none), and not
+    # published as endpoints (loopback addresses are rejected).
     --advertise-address=127.0.0.1 --endpoint-reconciler-type=none
     --tls-cert-file=apiserver.crt --tls-private-key-file=apiserver.key
     --client-ca-file=ca.crt
@@ -216,12 +213,12 @@ apiserver_flags=(
     --service-cluster-ip-range=10.0.0.0/16
     --authorization-mode=RBAC
     --anonymous-auth=false
-    # No controller makes the "default" service accounts here, and pods would
-    # be refused without them.
+    # No controller creates the "default" service accounts, and pods would be rejected
+    # without them.
     --disable-admission-plugins=ServiceAccount
-    # Off by default in this version; the sandbox has it.
+    # Disabled by default in this version, but supported by the sandbox.
     --feature-gates=ShardedListAndWatch=true
-    # One test must not be slowed down because of another one's load.
+    # Tests must not be throttled because of the load of other tests.
     --enable-priority-and-fairness=false
     --profiling=false
 )
@@ -237,7 +234,7 @@ AUDIT
 fi
 start kube-apiserver "${apiserver_flags[@]}" ${more_apiserver_flags[@]+"${more_apiserver_flags[@]}"}
 
-# --- kubeconfig: everything is embedded, so that it can be copied elsewhere.
+# --- kubeconfig: all data is embedded, so that the file can be copied.
 inline() { base64 <"$1" | tr -d '\n'; }
 # kubeconfig FILE CERTIFICATE
 kubeconfig() {
@@ -272,15 +269,14 @@ CONFIG
 }
 kubeconfig controller-manager.kubeconfig controller-manager
 
-# The token goes by a file: arguments are visible in the list of processes.
+# The token is passed in a file: arguments are visible in the list of processes.
 echo "header = \"Authorization: Bearer $admin_token\"" >curl.conf
 request() { curl --silent --fail --output /dev/null --max-time 5 --noproxy '*' --cacert ca.crt --config curl.conf "$server$1"; }
 
 await kube-apiserver 120 request /readyz
 
-# --- kube-controller-manager: only the two controllers which change what an
-# operator sees of its own objects. All others would need nodes, or would fill
-# namespaces with objects which tests do not expect.
+# --- kube-controller-manager: only the two controllers that affect the objects of
+# operators. All others require nodes, or create objects that tests do not expect.
 start kube-controller-manager \
     --kubeconfig=controller-manager.kubeconfig \
     --controllers=garbage-collector-controller,namespace-controller \
@@ -292,7 +288,7 @@ start kube-controller-manager \
 await "the namespace 'default'" 60 request /api/v1/namespaces/default
 await "the garbage collector" 60 grep -q '"synced garbage collector"' "$dir/logs/kube-controller-manager.log"
 
-# Written last: whoever waits for this file finds a server which is ready.
+# Written last: when this file exists, the server is ready.
 kubeconfig kubeconfig.new admin
 mv kubeconfig.new "$dir/kubeconfig"
 say "ready in $SECONDS seconds; export KUBECONFIG=$dir/kubeconfig"
@@ -309,8 +305,7 @@ ready
 READY
 
 if [ -n "$until_stdin_ends" ]; then
-    # A process in the background has no stdin of its own in a script, hence
-    # the copy.
+    # Background processes of scripts have no stdin, hence the copy.
     exec 4<&0
     cat <&4 >/dev/null &
     stdin_pid=$!

@@ -1,8 +1,8 @@
 """
-Sample objects of the built-in kinds: made on a real server, read back, removed.
+Sample objects of the built-in kinds: created on a real server, read, and deleted.
 
-They are known answers for two questions on each kind: what does the server add
-to a minimal object, and how does it print the object in ``kubectl get``.
+They record the defaults that the server adds to a minimal object of each kind, and its row in
+``kubectl get``.
 """
 import dataclasses
 import datetime
@@ -17,8 +17,8 @@ NAMESPACE = "samples"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 MERGE_PATCH = "application/merge-patch+json"
 
-# All times are shifted so that the moment of printing becomes this one. The
-# differences (hence the ages) remain as the server has printed them.
+# All times are shifted so that the time of printing becomes this one. Differences between times
+# (and therefore ages) are preserved.
 MOMENT = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 
@@ -27,13 +27,13 @@ Object = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """An object to make, and what a controller or a kubelet would write into it."""
+    """An object to create, with the status that a controller or a kubelet would write."""
     api_version: str
     resource: str
     body: Object
     namespaced: bool = True
     status: Object | None = None
-    # Ask for deletion before reading: a finalizer in the body keeps it there.
+    # Delete the object before reading it; a finalizer in the body keeps it.
     deleted: bool = False
 
     @property
@@ -61,7 +61,7 @@ class Recorded:
 
 @dataclasses.dataclass(frozen=True)
 class Ago:
-    """A time before the recording: it is known only when the object is sent."""
+    """A time relative to the recording, resolved when the object is sent."""
     delta: datetime.timedelta
     suffix: str
 
@@ -74,7 +74,7 @@ def ago(**delta: float) -> Ago:
 
 
 def micro_ago(**delta: float) -> Ago:
-    """For those fields which have microseconds."""
+    """Returns a time for fields with microseconds."""
     return Ago(datetime.timedelta(**delta), ".000000Z")
 
 
@@ -128,7 +128,7 @@ def core() -> Iterator[Sample]:
     yield sample("services", "Service", "minimal", spec={"ports": [{"port": 80}]})
     yield sample("services", "Service", "headless", spec={
         "clusterIP": "None", "selector": APP, "ports": [{"port": 80, "targetPort": "http"}]})
-    # Addresses below .17 are not given to others as long as there are more.
+    # The server allocates addresses below .17 last.
     yield sample("services", "Service", "node-port", spec={
         "type": "NodePort", "selector": APP, "clusterIP": "10.0.0.11",
         "ports": [{"name": "http", "port": 80, "nodePort": 30080},
@@ -147,7 +147,7 @@ def core() -> Iterator[Sample]:
                  spec={"selector": APP, "template": TEMPLATE})
     yield sample("podtemplates", "PodTemplate", "sample", template=TEMPLATE)
     yield sample("resourcequotas", "ResourceQuota", "sample",
-                 # Far from what the other samples use.
+                 # Not in the range of the other samples.
                  spec={"hard": {"count/jobs.batch": "100", "requests.storage": "10Ti"}},
                  status={"hard": {"count/jobs.batch": "100", "requests.storage": "10Ti"},
                          "used": {"count/jobs.batch": "2", "requests.storage": "1Gi"}})
@@ -215,13 +215,13 @@ def pods() -> Iterator[Sample]:
         "containerStatuses": [container("main", {"waiting": {"reason": "PodInitializing"}})]})
     yield pod("gated", {"schedulingGates": [{"name": "example.com/gate"}],
                         "readinessGates": [{"conditionType": "example.com/ready"}]})
-    # Without a node, pods go away at once: a finalizer keeps this one.
+    # Without a node, pods are deleted immediately: a finalizer keeps this one.
     yield pod("terminating", finalizers=["example.com/keep"], deleted=True)
 
 
-# What has defaults of its own inside of a pod.
+# Parts of a pod with defaults of their own.
 FULL_POD_SPEC: Object = {
-    # Tokens are only for those with a service account.
+    # Tokens require a service account.
     "serviceAccountName": "sample",
     "securityContext": {},
     "initContainers": [{
@@ -265,7 +265,7 @@ FULL_POD_SPEC: Object = {
 
 
 def events() -> Iterator[Sample]:
-    # The ages of many lengths: they are how people see all times in kubectl.
+    # Ages of many lengths: kubectl shows all times as ages.
     ages = [
         (0, 1), (0, 59), (1, 30), (1, 59), (2, 0), (9, 59), (10, 0), (12, 34), (119, 0),
         (180, 0), (200, 5), (479, 0), (481, 0), (47 * 60, 0), (49 * 60, 0), (190 * 60, 0),
@@ -388,7 +388,7 @@ def networking() -> Iterator[Sample]:
 
 def storage() -> Iterator[Sample]:
     claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    # An own class: a default one, if any, would make an answer of another kind.
+    # A separate class: with a default class, the response would differ.
     yield Sample("v1", "persistentvolumeclaims", {
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": named("minimal"),
         "spec": claim_spec})
@@ -466,7 +466,7 @@ def extensions() -> Iterator[Sample]:
             "webhooks": [
                 {"name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
                  "clientConfig": {"url": "https://127.0.0.1:1/a"},
-                 # A kind which nobody has: the webhook does not exist.
+                 # A kind without objects: the webhook does not exist.
                  "rules": [{"apiGroups": ["none.example.com"], "apiVersions": ["*"],
                             "operations": ["*"], "resources": ["*"]}]},
                 {"name": "b.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -527,8 +527,8 @@ def record(server: Server, say: Callable[[str], None]) -> Recorded:
     except Refused as e:
         if e.code != 409:
             raise
-        fail(f"the namespace {NAMESPACE!r} exists already (of an earlier recording?): "
-             "delete it, or record from a fresh control plane")
+        fail(f"the namespace {NAMESPACE!r} already exists (from an earlier recording?): "
+             "delete it, or record from a new control plane")
     made.append(namespace)
     try:
         for sample in all_samples():
@@ -545,18 +545,18 @@ def record(server: Server, say: Callable[[str], None]) -> Recorded:
                 "stored": stored,
             }, moment))
             recorded.tables.append(printed(server, sample, normal))
-        say(f"{len(made) - 1} samples are recorded")
+        say(f"recorded {len(made) - 1} samples")
     finally:
         for sample in reversed(made):
             try:
                 remove(server, sample)
             except Refused as e:
-                say(f"left behind: {e}")
+                say(f"cannot delete a sample: {e}")
     return recorded
 
 
 def printed(server: Server, sample: Sample, normal: "Normaliser") -> Object:
-    """The record of the object and of its row, when all is written into it."""
+    """Writes the status, and returns the record of the object and of its row."""
     if sample.status is not None:
         status = resolved(sample.status, now())
         server.request(
@@ -583,9 +583,9 @@ def now() -> datetime.datetime:
 
 def start_of_second() -> datetime.datetime:
     """
-    Wait, so that all that is done to one sample happens in one second.
+    Waits for a time at which all requests of one sample fit into one second.
 
-    Otherwise, the recorded times would differ by a second in each recording.
+    Otherwise, the recorded times would vary by a second between recordings.
     """
     fraction = time.time() % 1
     if fraction > 0.5:
@@ -594,7 +594,7 @@ def start_of_second() -> datetime.datetime:
 
 
 def read(server: Server, sample: Sample) -> tuple[Object, Object, datetime.datetime]:
-    """The object and its row, both read in one known second: rows have ages."""
+    """Returns the object and its row, read within the same second, as rows contain ages."""
     while True:
         moment = now()
         seen = server.get(sample.path)
@@ -609,12 +609,12 @@ def await_established(server: Server, sample: Sample) -> None:
         if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
             return
         time.sleep(0.1)
-    fail(f"{sample.name} is not established in 10 seconds")
+    fail(f"{sample.name} is not established after 10 seconds")
 
 
 def remove(server: Server, sample: Sample) -> None:
-    # Some get finalizers whose controllers do not run here. (That of a
-    # namespace is in its spec, and its controller does.)
+    # Some have finalizers of controllers that do not run here. (That of namespaces is in the spec,
+    # and its controller runs.)
     if "finalizers" in server.get(sample.path)["metadata"]:
         server.request(
             "PATCH", sample.path, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
@@ -624,9 +624,9 @@ def remove(server: Server, sample: Sample) -> None:
 
 class Normaliser:
     """
-    Replaces whatever is different on each run, in all places alike.
+    Replaces values that differ between runs, consistently in all places.
 
-    What the server has computed of it (ages) remains true.
+    Values derived from them by the server (ages) stay valid.
     """
 
     def __init__(self, number: int, sent: Object, stored: Object) -> None:
@@ -634,7 +634,7 @@ class Normaliser:
         self.replaced = {metadata["uid"]: f"00000000-0000-4000-8000-{number:012}"}
         self.version = 1000 + number * 10
         self.first = metadata["resourceVersion"]
-        # A cluster IP which nobody asked for is a random one.
+        # The server allocates a random cluster IP if none is requested.
         address = stored.get("spec", {}).get("clusterIP")
         if address and "clusterIP" not in sent["spec"]:
             self.replaced[address] = "10.0.0.100"
@@ -649,13 +649,13 @@ class Normaliser:
             return value
         if TIMESTAMP.fullmatch(value):
             return self.shifted(value, moment)
-        # Also inside of longer texts: cells have selectors with them.
+        # Also inside longer strings: cells contain selectors with them.
         for before, after in self.replaced.items():
             value = value.replace(before, after)
         return value
 
     def version_of(self, value: str) -> str:
-        # Changes after the creation remain visible as changes.
+        # Changes after the creation are still visible as changes.
         return str(self.version if value == self.first else self.version + 1)
 
     @staticmethod

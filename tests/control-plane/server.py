@@ -1,5 +1,5 @@
 """
-The API server to record from: how it is found, and how it is asked.
+A client of the API server to record from.
 
 Only the standard library is used, see ``record.py``.
 """
@@ -26,7 +26,7 @@ def fail(message: str) -> NoReturn:
 
 
 class Refused(Exception):
-    """The server answered, and not with success."""
+    """An error response of the server."""
 
     def __init__(self, method: str, path: str, code: int, body: str) -> None:
         try:
@@ -38,13 +38,13 @@ class Refused(Exception):
 
 
 class Server:
-    """The API server, as few words as possible for it."""
+    """A minimal client of the API server."""
 
     def __init__(self, url: str, context: ssl.SSLContext, token: str | None) -> None:
         self.url = url.rstrip("/")
         self.token = token
         handler = urllib.request.HTTPSHandler(context=context)
-        # Not the proxies of the environment: the server is nearby.
+        # Proxies of the environment are not used: the server is local.
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), handler)
 
     def request(
@@ -65,12 +65,12 @@ class Server:
         except urllib.error.HTTPError as e:
             raise Refused(method, path, e.code, e.read().decode(errors="replace")) from None
         except urllib.error.URLError as e:
-            fail(f"{self.url} cannot be reached: {e.reason}")
+            fail(f"cannot connect to {self.url}: {e.reason}")
         except ValueError as e:
-            fail(f"{method} {path}: the answer is not JSON: {e}")
+            fail(f"{method} {path}: the response is not JSON: {e}")
 
     def send(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, Any]:
-        """The code and the answer, be it a success or not."""
+        """Returns the code and the body of the response, successful or not."""
         request = urllib.request.Request(self.url + path, method=method, data=body)
         request.add_header("Content-Type", content_type)
         if self.token:
@@ -81,7 +81,7 @@ class Server:
         except urllib.error.HTTPError as e:
             return e.code, json.load(e)
         except urllib.error.URLError as e:
-            fail(f"{self.url} cannot be reached: {e.reason}")
+            fail(f"cannot connect to {self.url}: {e.reason}")
 
     def get(self, path: str, *, accept: str = "application/json") -> Any:
         return self.request("GET", path, accept=accept)
@@ -92,27 +92,27 @@ class Server:
 def connect(args: argparse.Namespace) -> Server:
     if args.server:
         if not args.token:
-            fail("--server needs also --token (and mostly --ca)")
+            fail("--server requires --token (and usually --ca)")
         if args.ca and not Path(args.ca).is_file():
-            fail(f"there is no file {args.ca}")
+            fail(f"no such file: {args.ca}")
         return Server(args.server, ssl.create_default_context(cafile=args.ca), args.token)
     kubeconfig = args.kubeconfig or os.environ.get("KUBECONFIG")
     if not kubeconfig:
-        fail("which server? Give --kubeconfig (or KUBECONFIG), or --server, --ca and --token")
+        fail("no server: use --kubeconfig (or KUBECONFIG), or --server, --ca and --token")
     if not Path(kubeconfig).is_file():
-        fail(f"there is no kubeconfig {kubeconfig}")
+        fail(f"no such kubeconfig: {kubeconfig}")
     return connect_by_kubeconfig(read_kubeconfig(kubeconfig, args.kubectl))
 
 
 def read_kubeconfig(path: str, kubectl: str | None) -> dict[str, Any]:
-    # The standard library reads no YAML; kubectl does, and resolves the context too.
+    # The standard library cannot parse YAML. kubectl can, and resolves the context.
     kubectl = kubectl or shutil.which("kubectl") or built_kubectl()
     command = [kubectl, "config", "view", "--raw", "--minify", "--flatten", "--output=json"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "KUBECONFIG": path})
     except OSError as e:
-        fail(f"{kubectl} cannot be started: {e}")
+        fail(f"cannot run {kubectl}: {e}")
     if done.returncode != 0:
         fail(f"kubectl cannot read {path}: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -121,7 +121,7 @@ def read_kubeconfig(path: str, kubectl: str | None) -> dict[str, Any]:
 def built_kubectl() -> str:
     done = subprocess.run([HERE / "build.sh"], stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
-        fail("kubectl is needed to read a kubeconfig, and could not be built")
+        fail("cannot build kubectl, which is required to read a kubeconfig")
     return str(Path(done.stdout.split()[-1]) / "kubectl")
 
 
@@ -136,7 +136,7 @@ def connect_by_kubeconfig(config: dict[str, Any]) -> Server:
     context = ssl.create_default_context(
         cadata=base64.b64decode(authority).decode() if authority else None)
     if "client-certificate-data" in user:
-        # The ssl module reads certificates only from files.
+        # The ssl module reads client certificates only from files.
         with tempfile.TemporaryDirectory() as folder:
             cert, key = Path(folder, "cert"), Path(folder, "key")
             cert.write_bytes(base64.b64decode(user["client-certificate-data"]))

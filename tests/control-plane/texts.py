@@ -1,8 +1,8 @@
 """
-Collects the descriptions of OpenAPI documents, for the sandbox.
+Collects the descriptions of OpenAPI documents for the sandbox.
 
-The recorded documents (record.py) have no descriptions. These are kept separately and once: most
-schemas are part of several documents, and most parameters part of all operations.
+The recorded documents (record.py) have no descriptions. They are stored separately and once: most
+schemas are part of several documents, and most parameters are part of all operations.
 """
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ NAMED = {"properties", "schemas", "paths"}
 
 
 class Texts:
-    """Descriptions, each stored once and referred to by its position."""
+    """Descriptions, each stored once and referenced by its position."""
 
     def __init__(self) -> None:
         self.positions: dict[str, int] = {}

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Follows docs/getting-started.md: writes its files, runs its commands, and waits for the handler in each run.
+# Runs the steps of docs/getting-started.md: writes its files, runs its commands, and waits for the handler in each run.
 # Usage: tests/guide/getting-started.sh [rust|python]…; both by default
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-guide.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
-# The page expects the repository beside the new project.
+# The page expects the repository next to the new project.
 ln -s "$root" "$work/kopf"
-# Compiled dependencies are kept for the next run.
+# Compiled dependencies are reused by the next run.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}/guide"
 
 for section in "${@:-rust python}"; do
     for name in $section; do
-        echo "guide: following the section on $name" >&2
+        echo "guide: section $name" >&2
         python3 "$root/tests/guide/steps.py" "$root/docs/getting-started.md" "$name" >"$work/$name.sh"
         (cd "$work" && bash "$work/$name.sh")
     done
 done
-echo "guide: all steps work" >&2
+echo "guide: all steps passed" >&2

@@ -1,6 +1,6 @@
 """Prints a section of a page of the guide as a shell script.
 
-A block after a line that consists of a file name in backquotes and a colon is that file. Lines of `console`
+A block after a line with a file name in backquotes and a colon is the content of that file. Lines of `console`
 blocks that start with `$ ` are commands. Commands with `--sandbox` run until a handler has succeeded.
 
 Usage: steps.py PAGE SECTION
@@ -22,7 +22,7 @@ until_handled() {
         kill -0 "$pid" 2>/dev/null || break
         sleep 1
     done
-    echo "error: no handler has succeeded in: $*" >&2
+    echo "error: no handler has succeeded: $*" >&2
     cat run.log >&2
     kill "$pid" 2>/dev/null || true
     return 1

@@ -8,9 +8,9 @@ work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-outside.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 cp -r "$here/src" "$work/src"
 sed "s#\.\./\.\.#$root#" "$here/Cargo.toml" >"$work/Cargo.toml"
-# The versions that this tree is tested with.
+# The dependency versions of this repository.
 cp "$root/Cargo.lock" "$work/Cargo.lock"
-# The dependencies are built as in this tree, and therefore shared with it.
+# The same build settings as in this repository, so that compiled dependencies are shared.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}" CARGO_PROFILE_DEV_DEBUG=line-tables-only
 cd "$work"
 cargo run --quiet --offline -- crd >crds.yaml
@@ -19,4 +19,4 @@ for name in greetings limits plains; do
 done
 grep -q "self > 0" crds.yaml || { echo "outside: validation rules are missing" >&2; exit 1; }
 cargo run --quiet --offline -- --version | grep -q '^outside 0.1.0$'
-echo "outside: kopf is the only dependency" >&2
+echo "outside: the project builds with kopf as its only dependency" >&2

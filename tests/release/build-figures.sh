@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures the builds of a minimal operator outside of this tree: CPU time, crates, the size of the program, and the
-# crates that `cargo test` compiles a second time with other features. Prints rows for docs/figures.md. Other load on the
-# machine changes the CPU time only.
-# Usage: tests/release/build-figures.sh [--crates]; with --crates, only what needs no compilation
+# Measures the builds of a minimal operator outside of this tree: CPU time, number of crates, size of the program, and
+# the crates that `cargo test` compiles a second time with other features. Prints rows for docs/figures.md. Other load on
+# the machine affects only the CPU time.
+# Usage: tests/release/build-figures.sh [--crates]; with --crates, only the figures that need no compilation
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
@@ -14,7 +14,7 @@ TIMEFORMAT='%U %S'
 
 project() { # NAME DEPENDENCIES
     mkdir -p "$work/$1/src"
-    cp "$root/Cargo.lock" "$work/$1/" # the versions that this tree is tested with
+    cp "$root/Cargo.lock" "$work/$1/" # the dependency versions of this repository
     printf '[package]\nname = "%s"\nversion = "0.1.0"\nedition = "2024"\n\n%s\n\n[workspace]\n' "$1" "$2" \
         >"$work/$1/Cargo.toml"
     cat >"$work/$1/src/main.rs" <<'RUST'

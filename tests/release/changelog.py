@@ -15,7 +15,7 @@ def problems(text: str, version: str) -> list[str]:
     titles = [line.removeprefix("## ").strip() for line in lines if line.startswith("## ")]
     found = []
     if not any(title == "Unreleased" or title.startswith(version) for title in titles):
-        found.append(f"there is no section '## {version}' or '## Unreleased'")
+        found.append(f"missing section '## {version}' or '## Unreleased'")
     for number, line in enumerate(lines, start=1):
         if not line.startswith("- "):
             continue
@@ -23,7 +23,7 @@ def problems(text: str, version: str) -> list[str]:
         if match is None:
             found.append(f"line {number} does not start with '- **kind** '")
         elif match["kind"] not in KINDS:
-            found.append(f"line {number}: {match['kind']!r} is none of {', '.join(KINDS)}")
+            found.append(f"line {number}: {match['kind']!r} is not one of {', '.join(KINDS)}")
     return found
 
 

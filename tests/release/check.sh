@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks a release without publishing anything: the changelog, the metadata, and the packages of all crates in the
-# order of publishing; the public API as well, if cargo-semver-checks is installed and a release exists.
+# Checks a release without publishing it: the changelog, the metadata, and the packages of all crates in the order of
+# publishing; also the public API, if cargo-semver-checks is installed and a release exists.
 # Usage: tests/release/check.sh [CRATE…]; all published crates by default
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# Packages are compiled as libraries, which leave the version of Kubernetes to the program.
+# Packages are compiled as libraries; k8s-openapi requires programs to select the version of Kubernetes.
 export K8S_OPENAPI_ENABLED_VERSION="${K8S_OPENAPI_ENABLED_VERSION:-1.37}"
 version="$(sed -n 's/^version = "\([0-9.]*\)".*/\1/p' Cargo.toml | head -n1)"
 
@@ -16,11 +16,11 @@ echo "release: the order of publishing" >&2
 mapfile -t crates < <(cargo metadata --no-deps --format-version 1 | python3 tests/release/order.py "$@")
 printf '  %s\n' "${crates[@]}" >&2
 
-# One call packages all of them: crates that are not published yet are found among the others.
+# A single call packages all crates, so that unpublished ones can depend on each other.
 echo "release: packaging (a dry run)" >&2
 dirty=()
 if [ -n "$(git status --porcelain)" ]; then
-    echo "release: the tree has changes that are not committed" >&2
+    echo "release: the tree has uncommitted changes" >&2
     dirty=(--allow-dirty)
 fi
 cargo package --quiet "${dirty[@]}" "${crates[@]/#/--package=}"
@@ -29,6 +29,6 @@ if command -v cargo-semver-checks >/dev/null && git describe --tags --abbrev=0 >
     echo "release: the public API against $(git describe --tags --abbrev=0)" >&2
     cargo semver-checks --baseline-rev "$(git describe --tags --abbrev=0)" --package kopf
 else
-    echo "release: the public API is not compared: there is no release, or cargo-semver-checks is not installed" >&2
+    echo "release: skipping the public API: no release exists, or cargo-semver-checks is not installed" >&2
 fi
 echo "release: $version can be published with 'cargo publish' in this order" >&2

@@ -5,7 +5,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 oldest="$(sed -n 's/^rust-version = "\([0-9.]*\)".*/\1/p' Cargo.toml)"
-# Libraries leave the version of Kubernetes to the program. This is the one of the feature `latest`.
+# k8s-openapi requires programs to select the version of Kubernetes. This is the one of the feature `latest`.
 export K8S_OPENAPI_ENABLED_VERSION="${K8S_OPENAPI_ENABLED_VERSION:-1.37}"
 
 list() {

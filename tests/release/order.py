@@ -1,6 +1,6 @@
-"""Prints the published crates of `cargo metadata` (on stdin) so that each comes after its dependencies.
+"""Prints the published crates of `cargo metadata` (on stdin), each after its dependencies.
 
-Reports crates without metadata that a registry shows or requires.
+Reports crates without metadata that registries show or require.
 
 Usage: order.py [CRATE…]
 """
@@ -26,7 +26,7 @@ def main() -> None:
     ]
     if missing:
         raise SystemExit("\n".join(f"error: {problem}" for problem in missing))
-    # Dependencies of tests have no version, and are removed from packages.
+    # Dev-dependencies have no version, and are removed from packages.
     graph = {
         name: {
             dependency["name"]

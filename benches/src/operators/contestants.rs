@@ -1,4 +1,4 @@
-//! Who is measured: each a process of its own, so that what it uses is its own.
+//! The compared operators. Each is a separate process, so that its usage can be measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,11 +8,11 @@ use clap::ValueEnum;
 use tokio::process::{Child, Command};
 
 use super::python;
-use crate::report::tell;
+use crate::report::print_status;
 use crate::servers;
 use crate::usage::Usage;
 
-/// What handles the objects.
+/// An operator that handles the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Contestant {
     /// An operator on the crate kopf
@@ -25,15 +25,15 @@ pub(crate) enum Contestant {
     Python,
     /// The same with a plain function instead of a coroutine function
     PythonSync,
-    /// The operator on the crate kopf with metrics switched off
+    /// The operator on the crate kopf without metrics
     Unmeasured,
-    /// No operator: only the patches, by 96 connections
+    /// Not an operator: only the patches, by 96 connections
     #[value(skip)]
     Raw,
 }
 
 impl Contestant {
-    /// All but the raw client, which is there to compare with.
+    /// All operators that are compared by default.
     pub(crate) const ALL: [Self; 5] = [
         Self::Ours,
         Self::Kube,
@@ -42,7 +42,7 @@ impl Contestant {
         Self::PythonSync,
     ];
 
-    /// Installs what it needs, once: nothing else is to be measured while this happens.
+    /// Installs its dependencies once, before any measurement.
     pub(crate) async fn install(self) -> Result<()> {
         match self {
             Self::Original => install_original().await,
@@ -51,7 +51,7 @@ impl Contestant {
         }
     }
 
-    /// How it is called in the table.
+    /// Returns its name in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
@@ -64,7 +64,7 @@ impl Contestant {
         }
     }
 
-    /// Starts it for one namespace, with so many objects. It logs what it does by default.
+    /// Starts it for one namespace with this number of objects, with default logging.
     pub(crate) fn start(
         self,
         kubeconfig: &Path,
@@ -74,7 +74,7 @@ impl Contestant {
     ) -> Result<Running> {
         let mut command = match self {
             Self::Ours | Self::Unmeasured => {
-                let mut command = Command::new(beside("bench-operator")?);
+                let mut command = Command::new(sibling("bench-operator")?);
                 if self == Self::Unmeasured {
                     command.env("BENCH_METRICS", "off");
                 }
@@ -82,7 +82,7 @@ impl Contestant {
                 command
             }
             Self::Kube => {
-                let mut command = Command::new(beside("bench-kube")?);
+                let mut command = Command::new(sibling("bench-kube")?);
                 command.arg(namespace);
                 command
             }
@@ -103,7 +103,7 @@ impl Contestant {
                 command
             }
             Self::Raw => {
-                let mut command = Command::new(beside("bench-raw")?);
+                let mut command = Command::new(sibling("bench-raw")?);
                 command.args([namespace, &count.to_string()]);
                 command
             }
@@ -115,12 +115,12 @@ impl Contestant {
             .stderr(log)
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("{} cannot be started", self.name()))?;
+            .with_context(|| format!("cannot start {}", self.name()))?;
         Ok(Running { child })
     }
 }
 
-/// A contestant that runs; it is killed when dropped.
+/// A running contestant. It is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -128,30 +128,30 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn usage(&self) -> Result<Usage> {
-        let id = self.child.id().context("the contestant has ended")?;
+        let id = self.child.id().context("the contestant has exited")?;
         Ok(Usage::of(id))
     }
 
     pub(crate) async fn stop(mut self) -> Result<()> {
-        self.child.kill().await.context("it cannot be stopped")
+        self.child.kill().await.context("cannot stop it")
     }
 }
 
-/// Installs the original, once: nothing else is to be measured while this happens.
+/// Installs the original once, before any measurement.
 pub(crate) async fn install_original() -> Result<()> {
     install(&folder("original")?, "benches/requirements.txt").await
 }
 
-/// Installs packages of Python into a virtual environment, once.
+/// Installs Python packages into a virtual environment once.
 pub(crate) async fn install(folder: &Path, requirements: &str) -> Result<()> {
-    // Written last, so that a half of an installation is not taken for one.
+    // Written last: marks a complete installation.
     let complete = folder.join("complete");
     let requirements = servers::root().join(requirements);
     let wanted = std::fs::read_to_string(&requirements)?;
     if std::fs::read_to_string(&complete).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    tell(format_args!(
+    print_status(format_args!(
         "Installing {} into {}…",
         requirements.display(),
         folder.display()
@@ -179,7 +179,7 @@ async fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Where packages of Python are: with all that is downloaded, outside of the tree.
+/// Returns the folder of a virtual environment, in the cache outside of the repository.
 pub(crate) fn folder(name: &str) -> Result<PathBuf> {
     let variable = |name| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
@@ -188,16 +188,16 @@ pub(crate) fn folder(name: &str) -> Result<PathBuf> {
     let cache = variable("KOPF_CACHE")
         .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("kopf")))
         .or_else(|| variable("HOME").map(|folder| folder.join(".cache/kopf")));
-    let cache = cache.context("there is no place to install into: set KOPF_CACHE")?;
+    let cache = cache.context("no folder to install into: set KOPF_CACHE")?;
     Ok(cache.join(name))
 }
 
-/// The command of the original.
+/// Returns the command of the original.
 pub(crate) fn original() -> Result<PathBuf> {
     Ok(folder("original")?.join("bin/kopf"))
 }
 
-/// Another program of this package: built together with this one, and so beside it.
-pub(crate) fn beside(name: &str) -> Result<PathBuf> {
+/// Returns another program of this package: Cargo builds all of them into the same folder.
+pub(crate) fn sibling(name: &str) -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(name))
 }

@@ -1,4 +1,4 @@
-//! How long it takes from the line of the watch to the handler, when the operator is not in a hurry.
+//! Latency from the watch line to the handler under moderate load.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 use tokio::time::interval;
 
 use crate::load;
-use crate::operators::contestants::beside;
+use crate::operators::contestants::sibling;
 use crate::operators::handled::Handled;
 use crate::operators::{Bench, WARM_UP, objects};
-use crate::report::{Report, Target, percentile, tell};
+use crate::report::{Report, Target, percentile, print_status};
 
-/// Lines of the watch a second. Each object makes three: that it is there, and its two patches.
+/// Watch lines per second. Each object causes three: its creation and two patches.
 const LINES: u32 = 500;
 const LINES_OF_AN_OBJECT: u32 = 3;
 const SECONDS: u32 = 20;
@@ -23,20 +23,20 @@ const NAMESPACE: &str = "bench-entry";
 
 pub(crate) async fn measure(report: &mut Report, bench: &Bench) -> Result<()> {
     let objects = LINES * SECONDS / LINES_OF_AN_OBJECT;
-    tell(format_args!("Operators: {LINES} events per second…"));
+    print_status(format_args!("Operators: {LINES} events per second…"));
     let client = &bench.client;
     load::namespace(client, NAMESPACE).await?;
-    let mut child = Command::new(beside("bench-entry")?)
+    let mut child = Command::new(sibling("bench-entry")?)
         .arg(NAMESPACE)
         .env("KUBECONFIG", bench.control_plane.kubeconfig())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .context("bench-entry cannot be started")?;
+        .context("cannot start bench-entry")?;
     let warm = Handled::watch(client, NAMESPACE, "warm", WARM_UP).await?;
     objects::create(client, NAMESPACE, "warm", WARM_UP, 1).await?;
-    warm.times().await.context("the first ones")?;
+    warm.times().await.context("warm-up")?;
 
     let handled = Handled::watch(client, NAMESPACE, "object", objects).await?;
     let mut clock = interval(Duration::from_secs(1) * LINES_OF_AN_OBJECT / LINES);
@@ -65,7 +65,7 @@ pub(crate) async fn measure(report: &mut Report, bench: &Bench) -> Result<()> {
     let count = u32::try_from(times.len())?;
     ensure!(
         count > objects / 2,
-        "only {count} of {objects} are measured"
+        "only {count} of {objects} objects were measured"
     );
     for (percent, what) in [(50, "median"), (99, "99 %")] {
         report.add(

@@ -1,4 +1,4 @@
-//! When objects were handled, as the server tells: a watch that waits for both patches of each object.
+//! Times at which objects were handled, by a watch that waits for both patches of each object.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -16,15 +16,15 @@ use tokio::time::{Instant, timeout};
 
 use crate::operators::objects;
 
-/// Between one object and the next. The slowest contestant needs seconds to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Upper bound between two objects. The slowest contestant takes seconds to start.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A watch that runs until so many objects are handled.
+/// A watch that runs until the expected number of objects is handled.
 #[derive(Debug)]
 pub(crate) struct Handled(JoinSet<Result<Vec<Instant>>>);
 
 impl Handled {
-    /// Watches for objects with this prefix of their names.
+    /// Watches objects whose names start with `prefix`.
     pub(crate) async fn watch(
         client: &Client,
         namespace: &str,
@@ -32,7 +32,7 @@ impl Handled {
         count: u32,
     ) -> Result<Self> {
         let (client, path) = (client.clone(), objects::path(namespace));
-        // Answered at once: from here on, it sees everything.
+        // After the response, the watch receives all events.
         let mut body = open(&client, &path).await?;
         let mut seen = Seen {
             prefix,
@@ -42,7 +42,7 @@ impl Handled {
         };
         let mut task = JoinSet::new();
         task.spawn(async move {
-            // Servers end watches as they like, above all when a kind is new.
+            // Servers can end watches at any time, in particular of new CRDs.
             while !seen.read(body).await? {
                 body = open(&client, &path).await?;
             }
@@ -51,20 +51,20 @@ impl Handled {
         Ok(Self(task))
     }
 
-    /// The times at which they were handled, in this order.
+    /// Returns the times at which the objects were handled, sorted.
     pub(crate) async fn times(mut self) -> Result<Vec<Instant>> {
         let times = self.0.join_next().await;
-        times.context("the watch is there until it is asked")??
+        times.context("the task of the watch is missing")??
     }
 }
 
-/// A watch that begins with all that is there.
+/// Opens a watch that starts with all existing objects.
 async fn open(client: &Client, path: &str) -> Result<Body> {
     let request = Request::get(format!("{path}?watch=true&resourceVersion=0"));
     let response = client.send(request.body(Body::empty())?).await;
-    let response = response.context("a watch is not answered")?;
+    let response = response.context("cannot open a watch")?;
     let status = response.status();
-    ensure!(status == 200, "a watch is refused: {status}");
+    ensure!(status == 200, "a watch is rejected: {status}");
     Ok(response.into_body())
 }
 
@@ -76,13 +76,14 @@ struct Seen {
 }
 
 impl Seen {
-    /// Reads until all are handled (then it is true), or until the server ends the watch.
+    /// Reads until all objects are handled or the server ends the watch. Returns `true` if all are
+    /// handled.
     async fn read(&mut self, mut body: Body) -> Result<bool> {
         let mut buffer = BytesMut::new();
         while self.times.len() < self.count {
-            let Ok(frame) = timeout(PATIENCE, body.frame()).await else {
+            let Ok(frame) = timeout(TIMEOUT, body.frame()).await else {
                 let (done, all) = (self.times.len(), self.count);
-                bail!("{done} of {all} are handled, and nothing happens");
+                bail!("{done} of {all} objects are handled, no progress for {TIMEOUT:?}");
             };
             let Some(frame) = frame else { return Ok(false) };
             let Ok(data) = frame?.into_data() else {

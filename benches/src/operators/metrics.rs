@@ -1,4 +1,4 @@
-//! The cost of metrics: the same operator with and without them, in turns, on the sandbox.
+//! The cost of metrics: the same operator with and without metrics, alternating, on the sandbox.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::load;
 use crate::operators::handled::Handled;
 use crate::operators::{CREATORS, Contestant, LIMIT, QUIET, WARM_UP, objects};
-use crate::report::{Report, Target, median, tell};
+use crate::report::{Report, Target, median, print_status};
 use crate::servers::Process;
 
 /// Runs of each operator. The medians are compared, because single runs differ by more than the
@@ -17,7 +17,7 @@ use crate::servers::Process;
 const ROUNDS: usize = 7;
 
 pub(crate) async fn measure(report: &mut Report, objects: u32) -> Result<()> {
-    tell(format_args!(
+    print_status(format_args!(
         "Operators: {ROUNDS} times {objects} objects on the sandbox, with and without metrics…"
     ));
     let sandbox = Process::start().await?;
@@ -70,7 +70,7 @@ async fn handle(
     let usage = running.usage()?;
     let warm = Handled::watch(client, namespace, "warm", WARM_UP).await?;
     objects::create(client, namespace, "warm", WARM_UP, 1).await?;
-    warm.times().await.context("the first objects")?;
+    warm.times().await.context("warm-up")?;
     usage.quiet(QUIET, LIMIT).await?;
     let before = usage.cpu()?;
     let handled = Handled::watch(client, namespace, "object", objects).await?;

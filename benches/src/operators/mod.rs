@@ -1,8 +1,9 @@
-//! Operators that do the same work, one after another on the same real control plane: a create handler
-//! that returns a small object, so that each object gets two patches, its essence and its result.
+//! Operators that do the same work, one after another on the same real control plane: a create
+//! handler that returns a small object. Each object is patched twice, with its diff-base and with
+//! its result.
 //!
-//! Measured are three plays for each of them: objects that are created while it runs, the same objects when
-//! it starts again and finds nothing to do, and objects that wait for it when it starts.
+//! Three scenarios are measured for each operator: objects created while it runs, a restart with
+//! the same, handled objects, and a start with a backlog of new objects.
 
 mod contestants;
 mod entry;
@@ -26,18 +27,18 @@ pub(crate) use self::contestants::Contestant;
 use self::contestants::Running;
 use self::handled::Handled;
 use crate::load;
-use crate::report::{Report, Target, tell};
+use crate::report::{Report, Target, print_status};
 use crate::servers::ControlPlane;
 
-/// What creates objects while operators handle them.
+/// Number of tasks that create objects.
 const CREATORS: u32 = 32;
-/// Handled before it is measured: connections, and code that was never run before.
+/// Objects handled before the measurement, to warm up connections and code paths.
 const WARM_UP: u32 = 20;
-/// An operator without any work for so long has done what it had to.
+/// An operator that is idle for this time has finished its work.
 const QUIET: Duration = Duration::from_secs(2);
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What is measured, and on what.
+/// The environment of the benchmark.
 pub(crate) struct Bench {
     control_plane: ControlPlane,
     client: Client,
@@ -45,7 +46,7 @@ pub(crate) struct Bench {
     folder: TempDir,
 }
 
-/// What a contestant's plays came to.
+/// The results of one contestant.
 #[derive(Debug)]
 struct Figures {
     contestant: Contestant,
@@ -55,16 +56,16 @@ struct Figures {
     throughput: Throughput,
 }
 
-/// How objects that waited were handled.
+/// The handling of a backlog.
 #[derive(Debug, Clone, Copy)]
 struct Throughput {
     per_second: f64,
     peak: f64,
-    /// With the start of the process.
+    /// Including the start of the process.
     cpu: Duration,
 }
 
-/// Measures the contestants, and tells all figures at the end, like beside like.
+/// Measures the contestants, and reports the figures at the end, grouped by measurement.
 pub(crate) async fn measure(
     report: &mut Report,
     contestants: &[Contestant],
@@ -83,16 +84,16 @@ pub(crate) async fn measure(
         folder: TempDir::new()?,
     };
     let mut figures = Vec::new();
-    // A server that has just started is slower: this round is not counted.
+    // Warm-up: a server is slower after its start.
     bench.backlog(Contestant::Raw, 0).await?;
-    // The server gets slower or faster with time: each is held against the raw client right before
-    // and right after it.
+    // The speed of the server changes over time: each contestant is compared with the raw client
+    // immediately before and after it.
     let mut raw = vec![bench.backlog(Contestant::Raw, 1).await?];
     for (round, contestant) in contestants.iter().enumerate() {
         let name = contestant.name();
-        tell(format_args!("Operators: {objects} objects, {name}…"));
+        print_status(format_args!("Operators: {objects} objects, {name}…"));
         let measured = bench.figures(*contestant).await;
-        figures.push(measured.with_context(|| format!("{name}; it says:\n{}", bench.log_end()))?);
+        figures.push(measured.with_context(|| format!("{name}; its log:\n{}", bench.log_end()))?);
         raw.push(bench.backlog(Contestant::Raw, round + 2).await?);
     }
     add(report, &figures, &raw, objects);
@@ -113,7 +114,7 @@ impl Bench {
         )
     }
 
-    /// Of the contestant that was started last.
+    /// Returns the log file of the contestant that was started last.
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
@@ -123,8 +124,8 @@ impl Bench {
     }
 
     async fn figures(&self, contestant: Contestant) -> Result<Figures> {
-        // The one that is compared with the raw client goes first, to be near to it.
-        let throughput = self.backlog(contestant, 0).await.context("a backlog")?;
+        // The backlog goes first, as it is compared with the raw client before it.
+        let throughput = self.backlog(contestant, 0).await.context("backlog")?;
         let namespace = format!("bench-{contestant:?}").to_lowercase();
         load::namespace(&self.client, &namespace).await?;
         let (per_object, peak) = self.live(contestant, &namespace).await.context("created")?;
@@ -141,20 +142,20 @@ impl Bench {
         })
     }
 
-    /// Objects are created while it runs: its time on processors for each, and its memory at most.
+    /// Creates objects while it runs. Returns the CPU time per object and the peak memory.
     async fn live(&self, contestant: Contestant, namespace: &str) -> Result<(Duration, f64)> {
         let (client, objects) = (&self.client, self.objects);
         let running = self.start(contestant, namespace)?;
         let usage = running.usage()?;
         let warm = Handled::watch(client, namespace, "warm", WARM_UP).await?;
         objects::create(client, namespace, "warm", WARM_UP, 1).await?;
-        warm.times().await.context("the first ones")?;
+        warm.times().await.context("warm-up")?;
         usage.quiet(QUIET, LIMIT).await?;
         let before = usage.cpu()?;
         let handled = Handled::watch(client, namespace, "object", objects).await?;
         objects::create(client, namespace, "object", objects, CREATORS).await?;
         handled.times().await?;
-        // Its own patches come back to it as events: part of the work.
+        // The events of its own patches are part of the work.
         usage.quiet(QUIET, LIMIT).await?;
         let figures = (
             usage.cpu()?.saturating_sub(before) / objects,
@@ -164,7 +165,7 @@ impl Bench {
         Ok(figures)
     }
 
-    /// It starts with objects that it has handled before, and finds that nothing is to be done.
+    /// Starts it with handled objects. Returns the CPU time until it is idle.
     async fn resume(&self, contestant: Contestant, namespace: &str) -> Result<Duration> {
         let running = self.start(contestant, namespace)?;
         let usage = running.usage()?;
@@ -174,7 +175,7 @@ impl Bench {
         Ok(time)
     }
 
-    /// It starts with objects that wait for it: how fast it is in the middle of them.
+    /// Starts it with a backlog of objects. Returns the throughput without start and end.
     async fn backlog(&self, contestant: Contestant, round: usize) -> Result<Throughput> {
         let (client, objects) = (&self.client, self.objects);
         let namespace = format!("bench-backlog-{contestant:?}-{round}").to_lowercase();
@@ -186,7 +187,7 @@ impl Bench {
         let times = handled.times().await?;
         let (peak, cpu) = (usage.peak_megabytes()?, usage.cpu()?);
         running.stop().await?;
-        // Without the start, and without the end, when some connections are idle already.
+        // Without the start, and without the end, when some connections are idle.
         let (first, last) = (times.len() / 20, times.len() * 19 / 20);
         let (Some(began), Some(ended)) = (times.get(first), times.get(last)) else {
             anyhow::bail!("too few objects to measure");
@@ -200,7 +201,7 @@ impl Bench {
     }
 }
 
-/// Adds all figures: budgets are ours, the others are there to compare.
+/// Adds all figures. Targets apply to our operator only.
 fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u32) {
     let budget = |contestant, target| match contestant {
         Contestant::Ours => target,
@@ -288,7 +289,7 @@ fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u3
     }
 }
 
-/// Adds the processor time of the raw client, and ours relative to the others.
+/// Adds the CPU time of the raw client, and ours relative to the others.
 fn add_cpu_ratios(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u32) {
     let patched: Duration = raw.iter().map(|raw| raw.cpu).sum();
     let rounds = u32::try_from(raw.len()).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! The objects that operators handle, and their kind.
+//! The objects that operators handle, and their CRD.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tokio::time::sleep;
 
 use crate::load;
 
-/// Where the objects of a namespace are.
+/// Returns the URL path of the objects of a namespace.
 pub(crate) fn path(namespace: &str) -> String {
     format!("/apis/kopf.dev/v1/namespaces/{namespace}/kopfexamples")
 }
 
-/// Makes the kind known to the server, and waits until it is served.
+/// Creates the CRD, and waits until it is served.
 pub(crate) async fn define(client: &Client) -> Result<()> {
     let free_form = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition = json!({
@@ -42,10 +42,10 @@ pub(crate) async fn define(client: &Client) -> Result<()> {
         }
         sleep(Duration::from_millis(100)).await;
     }
-    anyhow::bail!("the new kind is not served in ten seconds")
+    anyhow::bail!("the CRD is not served after ten seconds")
 }
 
-/// Creates so many objects with this prefix of their names, with so many tasks at once.
+/// Creates objects whose names start with `prefix`, by concurrent tasks.
 pub(crate) async fn create(
     client: &Client,
     namespace: &str,
@@ -59,11 +59,11 @@ pub(crate) async fn create(
         async move { load::post(&client, &path, &object(prefix, number)).await }
     })
     .await
-    .context("objects cannot be created")?;
+    .context("cannot create objects")?;
     Ok(())
 }
 
-/// An object as in the original's examples.
+/// Returns an object like those of the original's examples.
 pub(crate) fn object(prefix: &str, number: u32) -> Value {
     json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfExample",

@@ -1,21 +1,20 @@
-//! Our Python package, with the optimised extension that is built beside this program.
+//! Our Python package, with the release build of its extension.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use tokio::process::Command;
 
-use super::contestants::{beside, folder, install as install_packages};
+use super::contestants::{folder, install as install_packages, sibling};
 use crate::servers;
 
-/// The extension, as cargo names it and as Python does.
+/// File names of the extension: of Cargo and of Python.
 const BUILT: &str = "lib_kopf.so";
 const IMPORTED: &str = "_kopf.abi3.so";
 
-/// Installs the dependencies of the package, and joins its sources with the extension.
+/// Installs the dependencies of the package, and copies its sources and the extension.
 ///
-/// The modules are compiled, as pip does: otherwise every start would compile them, which takes longer
-/// than importing them.
+/// The modules are compiled, as pip does. Otherwise, every start would compile them.
 pub(crate) async fn install() -> Result<()> {
     install_packages(&folder("python-bench")?, "benches/requirements-python.txt").await?;
     let package = package()?;
@@ -24,7 +23,7 @@ pub(crate) async fn install() -> Result<()> {
     }
     let target = package.join("kopf");
     copy_modules(&servers::root().join("python/kopf"), &target)?;
-    let built = beside(BUILT)?;
+    let built = sibling(BUILT)?;
     let advice = "build the extension: cargo build --release --package kopf-python";
     std::fs::copy(&built, target.join(IMPORTED)).context(advice)?;
     let compiled = Command::new(interpreter()?)
@@ -36,7 +35,7 @@ pub(crate) async fn install() -> Result<()> {
     Ok(())
 }
 
-/// Copies the modules of a package and of the packages inside of it.
+/// Copies the modules of a package and of its subpackages.
 fn copy_modules(source: &Path, target: &Path) -> Result<()> {
     std::fs::create_dir_all(target)?;
     for entry in std::fs::read_dir(source)? {
@@ -57,7 +56,7 @@ fn interpreter() -> Result<PathBuf> {
     Ok(folder("python-bench")?.join("bin/python"))
 }
 
-/// The command `kopf` of the package.
+/// Returns the `kopf` command of the package.
 pub(crate) fn command() -> Result<Command> {
     let mut command = Command::new(interpreter()?);
     command.args(["-m", "kopf"]).env("PYTHONPATH", package()?);
@@ -65,5 +64,5 @@ pub(crate) fn command() -> Result<Command> {
 }
 
 fn package() -> Result<PathBuf> {
-    beside("python-package")
+    sibling("python-package")
 }

@@ -1,4 +1,4 @@
-//! What an operator keeps of objects for which there is nothing to do, on a sandbox with many of them.
+//! Memory of an operator per quiet object, on a sandbox with many objects.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use tempfile::TempDir;
 use crate::load;
 use crate::operators::handled::Handled;
 use crate::operators::{CREATORS, Contestant, objects};
-use crate::report::{Report, Target, tell};
+use crate::report::{Report, Target, print_status};
 use crate::servers::Process;
 
-/// Objects handled before the first measurement, so that the memory of the operator itself is known.
+/// Objects handled before the first measurement, which determines the base memory of the operator.
 const AT_FIRST: u32 = 1_000;
 const NAMESPACE: &str = "bench-quiet";
-/// Longer than an object waits for the event of its last patch.
+/// Longer than an object waits for the echo of its last patch.
 const QUIET: Duration = Duration::from_secs(6);
 const LIMIT: Duration = Duration::from_secs(600);
 
 pub(crate) async fn measure(report: &mut Report, objects: u32) -> Result<()> {
-    tell(format_args!(
+    print_status(format_args!(
         "Operators: {objects} objects on the sandbox, ours…"
     ));
     let sandbox = Process::start().await?;
@@ -33,8 +33,8 @@ pub(crate) async fn measure(report: &mut Report, objects: u32) -> Result<()> {
     objects::define(&client).await?;
     load::namespace(&client, NAMESPACE).await?;
 
-    // Each figure but one is of a process that was just started: what others have left behind in the
-    // allocator is not what an object takes.
+    // All figures but one are measured in a new process, so that they include no memory that the
+    // allocator retains from earlier work.
     let running = start()?;
     handle(&client, "first", AT_FIRST).await?;
     running.stop().await?;
@@ -51,7 +51,7 @@ pub(crate) async fn measure(report: &mut Report, objects: u32) -> Result<()> {
     usage.quiet(QUIET, LIMIT).await?;
     let (resumed, peak) = (usage.resident_megabytes()?, usage.peak_megabytes()?);
     running.stop().await?;
-    sandbox.stop().await.context("the sandbox")?;
+    sandbox.stop().await.context("sandbox")?;
 
     for (how, megabytes) in [("resumed", resumed), ("created", created)] {
         report.add(
@@ -70,7 +70,7 @@ pub(crate) async fn measure(report: &mut Report, objects: u32) -> Result<()> {
     Ok(())
 }
 
-/// Creates objects as fast as the server takes them, and waits until all are handled.
+/// Creates objects at the maximum rate, and waits until all are handled.
 async fn handle(client: &Client, prefix: &'static str, count: u32) -> Result<()> {
     let handled = Handled::watch(client, NAMESPACE, prefix, count).await?;
     objects::create(client, NAMESPACE, prefix, count, CREATORS).await?;

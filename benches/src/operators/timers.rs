@@ -1,5 +1,5 @@
-//! What many timers take: ten thousand objects on the sandbox, each with a timer of ten seconds, beside as
-//! many tasks that only sleep.
+//! CPU and memory of many timers: 10,000 objects on the sandbox, each with a timer of ten seconds,
+//! compared with the same number of sleeping tasks.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use crate::load;
-use crate::operators::contestants::beside;
+use crate::operators::contestants::sibling;
 use crate::operators::{CREATORS, objects};
-use crate::report::{Report, Target, tell};
+use crate::report::{Report, Target, print_status};
 use crate::servers::Process;
 use crate::usage::Usage;
 
 const OBJECTS: u32 = 10_000;
 const NAMESPACE: &str = "bench-timers";
-/// All timers are called three times in it.
+/// The measured time. All timers are called three times.
 const WINDOW: Duration = Duration::from_secs(30);
-/// Listing, and the first calls.
+/// The time of listing and of the first calls.
 const BEGINNING: Duration = Duration::from_secs(15);
 const LIMIT: Duration = Duration::from_secs(300);
 
 pub(crate) async fn measure(report: &mut Report) -> Result<()> {
-    tell(format_args!(
+    print_status(format_args!(
         "Operators: {OBJECTS} timers on the sandbox, ours…"
     ));
     let sandbox = Process::start().await?;
@@ -36,7 +36,7 @@ pub(crate) async fn measure(report: &mut Report) -> Result<()> {
     let start = || -> Result<Child> {
         let log = std::fs::File::create(folder.path().join("log"))?;
         spawn(
-            Command::new(beside("bench-timers")?)
+            Command::new(sibling("bench-timers")?)
                 .args(["run", "--standalone", "--namespace", NAMESPACE])
                 .env("KUBECONFIG", sandbox.kubeconfig())
                 .stderr(log),
@@ -50,14 +50,14 @@ pub(crate) async fn measure(report: &mut Report) -> Result<()> {
     objects::create(&client, NAMESPACE, "object", OBJECTS, CREATORS).await?;
     guarded(&client).await?;
     running.kill().await?;
-    // What the beginning has left behind in the allocator is not what timers take.
+    // Restarted: the memory that the allocator retains from the first calls is not measured.
     let mut running = start()?;
     let timers = figures(&running, BEGINNING, WINDOW).await?;
     running.kill().await?;
-    sandbox.stop().await.context("the sandbox")?;
+    sandbox.stop().await.context("sandbox")?;
 
     let count = OBJECTS.to_string();
-    let mut running = spawn(Command::new(beside("bench-timers")?).args(["tasks", &count]))?;
+    let mut running = spawn(Command::new(sibling("bench-timers")?).args(["tasks", &count]))?;
     let tasks = figures(&running, BEGINNING, WINDOW).await?;
     running.kill().await?;
     let percent = |cpu: Duration| cpu.as_secs_f64() / WINDOW.as_secs_f64() * 100.0;
@@ -83,7 +83,7 @@ pub(crate) async fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What a process takes while nothing but its timers happens.
+/// The usage of a process while only its timers run.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     cpu: Duration,
@@ -91,7 +91,7 @@ struct Figures {
 }
 
 async fn figures(running: &Child, beginning: Duration, window: Duration) -> Result<Figures> {
-    let usage = Usage::of(running.id().context("the contestant has ended")?);
+    let usage = Usage::of(running.id().context("the contestant has exited")?);
     sleep(beginning).await;
     let before = usage.cpu()?;
     sleep(window).await;
@@ -106,10 +106,10 @@ fn spawn(command: &mut Command) -> Result<Child> {
     command
         .kill_on_drop(true)
         .spawn()
-        .context("bench-timers cannot be started")
+        .context("cannot start bench-timers")
 }
 
-/// Waits until all objects are kept by the finalizer: then all have their timers.
+/// Waits until all objects have the finalizer, and therefore timers.
 async fn guarded(client: &Client) -> Result<()> {
     let began = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! A command that runs on a sandbox: its environment, its signals, its exit code.
+//! A command that runs on a sandbox: environment, signals and exit code.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,15 +15,15 @@ use crate::failure::Failure;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Runs a command with `KUBECONFIG` set and returns its exit code. Signals are passed on to it.
+/// Runs a command with `KUBECONFIG` set and returns its exit code. Signals are forwarded to it.
 pub(crate) async fn run(
     program: &OsStr,
     arguments: &[OsString],
     kubeconfig: &Path,
 ) -> Result<ExitCode, Failure> {
-    // Caught before the command exists, so that a signal at any time reaches it or ends this process.
+    // Before the command is spawned: a signal either reaches it or ends this process.
     let mut signals =
-        Signals::catch().map_err(|error| Failure::new("signals cannot be caught", error))?;
+        Signals::catch().map_err(|error| Failure::new("cannot install signal handlers", error))?;
     let spawned = Command::new(program)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Returns the exit code of a command as a shell would.
+/// Returns the exit code of a command as shells do: 128 plus the number of a fatal signal.
 fn code(status: ExitStatus) -> u8 {
     #[cfg(unix)]
     {
@@ -76,7 +76,7 @@ mod unix {
     use tokio::process::Child;
     use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-    /// The signals that are passed on to a command.
+    /// The signals that are forwarded to a command.
     pub(super) struct Signals {
         terminate: Stream,
         interrupt: Stream,
@@ -116,9 +116,7 @@ mod unix {
     }
 
     impl Caught {
-        /// Sends the signal to a command.
-        ///
-        /// A terminal sends its signals to the command as well: those are not sent twice.
+        /// Sends the signal to a command, unless a terminal has sent it to both processes.
         pub(super) fn pass_on(self, child: &Child) {
             let of_terminal = matches!(self.0, Signal::INT | Signal::QUIT | Signal::HUP);
             if of_terminal && io::stdin().is_terminal() {
@@ -126,7 +124,7 @@ mod unix {
             }
             let id = child.id().and_then(|id| i32::try_from(id).ok());
             if let Some(id) = id.and_then(Pid::from_raw) {
-                // It may have ended in the meantime, which is found out by waiting for it.
+                // Fails if the command has exited. `Child::wait` returns its status.
                 let _ = kill_process(id, self.0);
             }
         }

@@ -1,4 +1,4 @@
-//! `kopf sandbox export` and `kopf sandbox import`: all objects of a data folder, to and from one list.
+//! `kopf sandbox export` and `kopf sandbox import`: the objects of a data folder as one list.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -26,13 +26,13 @@ pub(crate) async fn export(options: &ExportOptions, _: &Terminal) -> Result<Exit
     sandbox.shutdown().await;
     let text = match options.output {
         DumpFormat::Yaml => serde_saphyr::to_string(&list)
-            .map_err(|error| Failure::new("the objects cannot be written as YAML", error))?,
+            .map_err(|error| Failure::new("cannot serialize the objects as YAML", error))?,
         DumpFormat::Json => format!("{list}\n"),
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(|error| Failure::new("the objects cannot be printed", error))?;
+        .map_err(|error| Failure::new("cannot print the objects", error))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -59,5 +59,5 @@ fn open(folder: &Path) -> Result<Sandbox, Failure> {
     Sandbox::builder()
         .data(folder)
         .build()
-        .map_err(|error| Failure::new("the sandbox cannot be started", error))
+        .map_err(|error| Failure::new("cannot start the sandbox", error))
 }

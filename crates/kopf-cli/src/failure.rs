@@ -1,4 +1,4 @@
-//! Failures of commands: the name, the causes, the next step.
+//! Failures of commands: message, causes and advice.
 
 use kopf_sandbox::manifests;
 

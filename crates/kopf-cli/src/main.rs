@@ -1,17 +1,16 @@
-//! The `kopf` command. It reads the command line, runs one subcommand, and turns its end into an
-//! exit code: 0 for success, 1 for a failure, 2 for a wrong command line; that of a command that runs on a
-//! sandbox.
+//! The `kopf` command. Parses the command line and runs one subcommand.
 //!
-//! It holds no logic of Kubernetes: that is in the crates that it calls.
+//! Exit codes: 0 on success, 1 on failure, 2 on invalid usage; with `kopf sandbox … -- COMMAND`,
+//! that of the command.
 
 mod args;
 mod child;
 mod demo;
 mod dump;
-mod ending;
 mod failure;
 mod new;
 mod sandbox;
+mod shutdown;
 mod table;
 mod terminal;
 
@@ -27,7 +26,7 @@ use crate::failure::{Failure, of_manifests};
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
-    // The parser itself ends the process with 2 on wrong usage, and with 0 after --help.
+    // Exits the process with 2 on invalid usage, and with 0 after --help.
     let args = Args::parse();
     let read = |name: &str| std::env::var_os(name);
     let orders = match &args.command {
@@ -53,14 +52,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Wrong usage that the parser cannot know of, said as it would say it.
+/// Reports invalid usage in the format of clap's own errors.
 fn refuse(name: &str, usage: impl Display) -> ExitCode {
     let mut command = Args::command();
     let error = match command.find_subcommand_mut(name) {
         Some(subcommand) => subcommand.error(ErrorKind::ValueValidation, usage),
         None => command.error(ErrorKind::ValueValidation, usage),
     };
-    // Nobody may be there to read it.
+    // stderr may be closed.
     let _ = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
@@ -72,7 +71,7 @@ fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new("the runtime cannot be started", error))?;
+        .map_err(|error| Failure::new("cannot start the runtime", error))?;
     match command {
         Command::Sandbox(options) => {
             match &options.task {
@@ -84,7 +83,7 @@ fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
                 }
                 None => {}
             }
-            // Everything is read before anything is started: bad input leaves nothing behind.
+            // All input is read before the sandbox is started: invalid input has no side effects.
             let content = sandbox::Content {
                 manifests: Manifests::read(&options.filename).map_err(of_manifests)?,
                 dumps: Manifests::read(&options.dump).map_err(of_manifests)?,
@@ -95,7 +94,7 @@ fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
             runtime.block_on(demo::run(options, terminal))?;
             Ok(ExitCode::SUCCESS)
         }
-        // They bring their own runtime and log.
+        // Handled by `main`: they have their own runtime and log.
         Command::Freeze(_)
         | Command::Resume(_)
         | Command::Peering(_)

@@ -1,4 +1,4 @@
-//! `kopf new`: a new project.
+//! `kopf new`: creates a project.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &NewOptions) -> Result<ExitCode, Failure> {
     let folder = options.path.clone();
     let folder = folder.unwrap_or_else(|| PathBuf::from(&options.name));
     write_new(&folder, &files).map_err(|error| failed(&error))?;
-    // The project is there, even if this cannot be printed.
+    // The project is complete, even if stdout is closed.
     let _ = std::io::stdout()
         .lock()
         .write_all(project.next_steps(&folder).as_bytes());

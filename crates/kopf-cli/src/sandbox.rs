@@ -1,5 +1,4 @@
-//! `kopf sandbox`: starts a sandbox, loads manifests into it, prints how to use it or runs a command on it, and
-//! waits for the end.
+//! `kopf sandbox`: starts a sandbox, loads manifests, and runs a command or waits for a signal.
 
 use std::future::Future;
 use std::path::Path;
@@ -10,29 +9,30 @@ use kopf_sandbox::{Cleanup, KubeconfigFile, Listen, Listening, Sandbox};
 
 use crate::args::SandboxOptions;
 use crate::child;
-use crate::ending::Ending;
 use crate::failure::{Failure, of_manifests};
+use crate::shutdown::ShutdownSignal;
 use crate::terminal::{Style, Terminal};
 
-/// More are of no use to anybody who looks at a terminal.
+/// Number of loaded objects that are printed.
 const MAX_LISTED: usize = 20;
 
 /// The initial objects of a sandbox.
 pub(crate) struct Content {
     pub(crate) manifests: Manifests,
-    /// Objects that are stored as they are.
+    /// Objects that are stored unchanged.
     pub(crate) dumps: Manifests,
 }
 
-/// Runs until a signal. Everything that can fail does so before the first word of success.
+/// Runs until a signal or the exit of the command. Prints nothing to stdout before all fallible
+/// steps have succeeded.
 pub(crate) async fn run(
     options: &SandboxOptions,
     content: Content,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    // Before the kubeconfig exists, so that a signal at any time leaves nothing behind.
-    let mut ending =
-        Ending::catch().map_err(|error| Failure::new("signals cannot be caught", error))?;
+    // Before the kubeconfig exists: it is removed after any signal.
+    let mut signal = ShutdownSignal::catch()
+        .map_err(|error| Failure::new("cannot install signal handlers", error))?;
     let mut builder = Sandbox::builder();
     if options.rbac {
         builder = builder.rbac();
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     let faults = options.faults.as_deref().map(read_faults).transpose()?;
     let sandbox = builder
         .build()
-        .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
+        .map_err(|error| Failure::new("cannot start the sandbox", error))?;
     let start = async {
         let mut loaded = content
             .dumps
@@ -63,13 +63,13 @@ pub(crate) async fn run(
         loaded.extend(manifests.map_err(of_manifests)?);
         Ok((loaded, listen(&sandbox, options).await?))
     };
-    let (loaded, listening) = unless_interrupted(ending.wait(), start).await?;
+    let (loaded, listening) = unless_interrupted(signal.wait(), start).await?;
     drop(content);
     if let (Some(rules), Some(path)) = (faults, &options.faults) {
-        // After the manifests are loaded: faults are for those who use the sandbox.
+        // After the manifests are loaded: faults apply to clients only.
         let loaded = sandbox.faults().load(&rules);
         loaded.map_err(|error| {
-            Failure::new(format!("the faults of {} are wrong", path.display()), error)
+            Failure::new(format!("invalid faults in {}", path.display()), error)
                 .advise("see kopf sandbox --help for the names of faults")
         })?;
     }
@@ -77,24 +77,21 @@ pub(crate) async fn run(
 
     if !options.address.is_loopback() {
         terminal.warning(&format!(
-            "listening on {} and not only on loopback: everybody who can reach this machine can \
-             connect; only those with the kubeconfig are let in",
+            "listening on {}, not only on loopback: any host that can reach this machine can \
+             connect; requests require the credentials of the kubeconfig",
             options.address,
         ));
     }
     let sources = || options.filename.iter().chain(&options.dump);
     if sources().next().is_some() && loaded.is_empty() {
         let names: Vec<_> = sources().map(|name| shown(name)).collect();
-        terminal.warning(&format!(
-            "there was nothing to load in {}",
-            names.join(", ")
-        ));
+        terminal.warning(&format!("no objects to load in {}", names.join(", ")));
     }
     if let Some(warning) = manifests::dropped_owners(&loaded) {
         terminal.warning(&warning);
     }
     if let [program, arguments @ ..] = options.command.as_slice() {
-        ending.release();
+        signal.release();
         let code = child::run(program, arguments, kubeconfig.path()).await;
         drop(kubeconfig);
         listening.shutdown().await;
@@ -109,7 +106,7 @@ pub(crate) async fn run(
         options.data.as_deref(),
     );
 
-    ending.wait().await;
+    signal.wait().await;
     let cleanup = kubeconfig.cleanup();
     drop(kubeconfig);
     listening.shutdown().await;
@@ -122,26 +119,26 @@ fn farewell(cleanup: Cleanup, data: Option<&Path>) -> String {
     let objects = match data {
         Some(folder) => format!("the objects are kept in {}", folder.display()),
         None if cleanup == Cleanup::Removed => {
-            return "stopped; the objects and the kubeconfig are gone".to_owned();
+            return "stopped; the objects and the kubeconfig are removed".to_owned();
         }
-        None => "the objects are gone".to_owned(),
+        None => "the objects are removed".to_owned(),
     };
     let kubeconfig = match cleanup {
-        Cleanup::Removed => "the kubeconfig is gone",
-        Cleanup::Kept => "the kubeconfig is left and of no use any more",
-        Cleanup::Replaced => "the kubeconfig is of another server by now and is left",
+        Cleanup::Removed => "the kubeconfig is removed",
+        Cleanup::Kept => "the kubeconfig is kept but no longer valid",
+        Cleanup::Replaced => "the kubeconfig is kept: it belongs to another server",
     };
     format!("stopped; {objects}, {kubeconfig}")
 }
 
-/// Large manifests take a while to load: Ctrl-C is for now and not for later.
+/// Cancels the start on a signal: large manifests take seconds to load.
 async fn unless_interrupted<T>(
-    ending: impl Future<Output = ()>,
+    signal: impl Future<Output = ()>,
     start: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
-        () = ending => Err(Failure::plain("interrupted before the sandbox was ready")
-            .because("nothing is left running")),
+        () = signal => Err(Failure::plain("interrupted before the sandbox was ready")
+            .because("it is stopped")),
         result = start => result,
     }
 }
@@ -168,13 +165,13 @@ async fn listen(sandbox: &Sandbox, options: &SandboxOptions) -> Result<Listening
     let place = format!("{} port {}", options.address, options.port);
     sandbox.listen(listen).await.map_err(|error| {
         Failure::new(format!("cannot listen on {place}"), error).advise(
-            "see that nobody else uses the port and that the address is of this machine; without \
-             --port, a free one is taken",
+            "check that the port is free and that this machine has the address; without --port, \
+             a free port is selected",
         )
     })
 }
 
-/// With the name of the file as the user knows it.
+/// Writes the kubeconfig to the chosen file, or to the default one.
 fn write_kubeconfig(
     chosen: Option<&Path>,
     listening: &Listening,
@@ -182,10 +179,10 @@ fn write_kubeconfig(
     KubeconfigFile::write(chosen, listening).map_err(|error| {
         let path = chosen.map_or_else(|| KubeconfigFile::default_path(listening), Path::to_owned);
         Failure::new(
-            format!("the kubeconfig {} is not written", path.display()),
+            format!("cannot write the kubeconfig {}", path.display()),
             error,
         )
-        .advise("name another file with --kubeconfig")
+        .advise("choose another file with --kubeconfig")
     })
 }
 
@@ -269,7 +266,7 @@ mod tests {
         let failure = unless_interrupted(ready(()), pending::<Result<(), _>>()).await;
         assert_eq!(
             failure.unwrap_err().to_string(),
-            "interrupted before the sandbox was ready: nothing is left running"
+            "interrupted before the sandbox was ready: it is stopped"
         );
         let result = unless_interrupted(pending(), ready(Ok(5))).await;
         assert_eq!(result.unwrap(), 5);

@@ -1,8 +1,9 @@
-//! The server's tables as text, as kubectl prints them.
+//! Server-side tables as text, in kubectl's format.
 
 use serde_json::Value;
 
-/// Lines of a `Table`: a header and a line per row. Columns of a low priority are for wide output.
+/// Returns the lines of a `Table`: a header and one line per row. Columns of wide output are
+/// omitted.
 pub(crate) fn render(table: &Value) -> Vec<String> {
     let array = |value: &Value, key: &str| {
         value
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_wide_ones_left_out() {
+    fn columns_are_aligned_and_wide_ones_omitted() {
         let table = json!({
             "columnDefinitions": [
                 {"name": "Name", "priority": 0}, {"name": "Size"}, {"name": "Node", "priority": 1},
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_table_but_no_panic() {
+    fn invalid_tables_do_not_panic() {
         assert_eq!(render(&json!("text")), [""]);
         assert_eq!(render(&json!({"rows": [{"cells": [1]}, 5]})), ["", "", ""]);
     }

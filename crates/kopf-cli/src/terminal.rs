@@ -1,21 +1,17 @@
-//! Words for people: colours on a terminal, plain text in a pipe.
+//! Output for users: colours on a terminal, plain text in a pipe.
 //!
-//! A reader who went away (`kopf sandbox | head -1`) is no reason to stop: what cannot be written
-//! is dropped.
+//! Write errors are ignored, so that a closed pipe (`kopf sandbox | head -1`) does not stop the
+//! command.
 
 use std::io::{self, IsTerminal as _, Write};
 
-/// How a piece of text is shown on a terminal.
+/// The appearance of text on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
-    /// What to look at.
     Strong,
-    /// What can be passed over.
     Faint,
-    /// What went well.
     Good,
-    /// What is to be typed.
     Command,
     Warning,
 }
@@ -32,7 +28,7 @@ impl Style {
         }
     }
 
-    /// The text with the codes of the colour around it, if there are to be colours.
+    /// Adds colour codes to the text if `colours` is set.
     fn paint(self, text: &str, colours: bool) -> String {
         if !colours || self == Self::Plain || text.is_empty() {
             return text.to_owned();
@@ -41,7 +37,7 @@ impl Style {
     }
 }
 
-/// Where the words go.
+/// Stdout and stderr, with or without colours.
 #[derive(Debug, Clone)]
 pub(crate) struct Terminal {
     stdout_colours: bool,
@@ -50,7 +46,7 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn detect() -> Self {
-        // https://no-color.org: any value but an empty one switches colours off.
+        // https://no-color.org: any non-empty value disables colours.
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
         Self {
@@ -59,7 +55,7 @@ impl Terminal {
         }
     }
 
-    /// A line of pieces to stdout.
+    /// Prints a line to stdout.
     pub(crate) fn line(&self, pieces: &[(Style, &str)]) {
         let mut line: String = pieces
             .iter()
@@ -96,7 +92,7 @@ fn harmless(text: &str) -> String {
 }
 
 fn write(mut target: impl Write, text: &str) {
-    // See the module's documentation for why the result is dropped.
+    // See the module's documentation.
     let _ = target
         .write_all(text.as_bytes())
         .and_then(|()| target.flush());
@@ -115,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_only_where_wanted() {
+    fn colours_can_be_disabled() {
         assert_eq!(Style::Good.paint("fine", true), "\u{1b}[32mfine\u{1b}[0m");
         assert_eq!(Style::Good.paint("fine", false), "fine");
         assert_eq!(Style::Plain.paint("fine", true), "fine");

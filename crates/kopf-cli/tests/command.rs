@@ -1,4 +1,4 @@
-//! The command as a user sees it: what it prints, how it ends, what it leaves behind.
+//! The `kopf` command: output, exit codes and files.
 
 #![cfg(unix)] // signals are sent with kill(1)
 #![allow(clippy::unwrap_used, clippy::panic)] // also in what is around the tests
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const POD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first}\n";
 
-/// The command with a runtime folder of its own, so that tests do not see each other's files.
+/// Returns the command with a separate runtime folder per test.
 fn kopf(folder: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
     command
@@ -28,7 +28,7 @@ fn run(folder: &TempDir, arguments: &[&str]) -> Output {
     finish(kopf(folder).args(arguments))
 }
 
-/// Runs a command that has to end by itself; one that goes on is killed, for the test to fail.
+/// Runs a command to its end, or kills it after a timeout.
 fn finish(command: &mut Command) -> Output {
     let mut child = command
         .stdout(Stdio::piped())
@@ -80,7 +80,10 @@ impl Running {
         while !greeting.contains(words) {
             if lines.read_line(&mut greeting).unwrap() == 0 {
                 let output = child.wait_with_output().unwrap();
-                panic!("it ended early: {greeting}{}", text(&output.stderr));
+                panic!(
+                    "the command exited early: {greeting}{}",
+                    text(&output.stderr)
+                );
             }
         }
         Self { child, greeting }
@@ -99,7 +102,7 @@ impl Running {
             .to_owned()
     }
 
-    /// Ends it by a signal: the exit code, the rest of stdout, and stderr.
+    /// Sends a signal, and returns the exit code, the rest of stdout, and stderr.
     fn end(mut self, signal: &str) -> (Option<i32>, String, String) {
         let kill = Command::new("kill")
             .arg(signal)
@@ -131,7 +134,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_sandbox_says_where_it_is_and_leaves_nothing_behind() {
+fn sandbox_prints_its_url_and_removes_its_files() {
     for signal in ["-INT", "-TERM", "-HUP"] {
         let folder = TempDir::new().unwrap();
         let running = Running::start(kopf(&folder).arg("sandbox"));
@@ -154,14 +157,17 @@ fn a_sandbox_says_where_it_is_and_leaves_nothing_behind() {
 
         let (code, stdout, stderr) = running.end(signal);
         assert_eq!(code, Some(0), "{signal}: {stderr}");
-        assert_eq!(stdout, "stopped; the objects and the kubeconfig are gone\n");
+        assert_eq!(
+            stdout,
+            "stopped; the objects and the kubeconfig are removed\n"
+        );
         assert_eq!(stderr, "");
         assert_eq!(files(folder.path()), Vec::<String>::new());
     }
 }
 
 #[test]
-fn a_chosen_kubeconfig_stays_and_is_replaced_by_the_next_one() {
+fn a_chosen_kubeconfig_is_kept_and_replaced_by_the_next_sandbox() {
     let folder = TempDir::new().unwrap();
     for _ in 0..2 {
         let running = Running::start(kopf(&folder).args(["sandbox", "--kubeconfig", "mine.yaml"]));
@@ -176,12 +182,12 @@ fn a_chosen_kubeconfig_stays_and_is_replaced_by_the_next_one() {
 }
 
 #[test]
-fn a_kubeconfig_of_somebody_else_is_not_overwritten() {
+fn a_kubeconfig_of_another_server_is_not_overwritten() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("config"), "kind: Config\n").unwrap();
     let output = run(&folder, &["sandbox", "--kubeconfig", "config"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).starts_with("error: the kubeconfig config is not written\n"));
+    assert!(text(&output.stderr).starts_with("error: cannot write the kubeconfig config\n"));
     assert_eq!(
         fs::read_to_string(folder.path().join("config")).unwrap(),
         "kind: Config\n"
@@ -239,7 +245,7 @@ fn stdin_file(folder: &TempDir) -> std::path::PathBuf {
 fn custom_resources_are_loaded_after_their_definition() {
     let folder = TempDir::new().unwrap();
     let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/demo");
-    // The objects first: the order of the arguments is not the order of the loading.
+    // The objects are given first: arguments are not loaded in their order.
     let objects = format!("{demo}/2-objects.yaml");
     let definition = format!("{demo}/1-definition.yaml");
     let running =
@@ -253,7 +259,7 @@ fn custom_resources_are_loaded_after_their_definition() {
 }
 
 #[test]
-fn what_the_server_made_itself_can_be_in_a_manifest() {
+fn manifests_may_contain_objects_of_the_server() {
     let folder = TempDir::new().unwrap();
     let manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {a: b}}\n";
     fs::write(folder.path().join("a.yaml"), manifest).unwrap();
@@ -267,7 +273,7 @@ fn what_the_server_made_itself_can_be_in_a_manifest() {
 }
 
 #[test]
-fn bad_manifests_are_named_and_nothing_is_started() {
+fn invalid_manifests_are_reported_before_the_start() {
     let twins = format!("{POD}---\n{POD}");
     let cases = [
         (
@@ -313,7 +319,7 @@ fn bad_manifests_are_named_and_nothing_is_started() {
 }
 
 #[test]
-fn absent_files_and_empty_folders_are_failures() {
+fn missing_files_and_empty_folders_are_rejected() {
     let folder = TempDir::new().unwrap();
     let output = run(&folder, &["sandbox", "-f", "absent.yaml"]);
     assert_eq!(output.status.code(), Some(1));
@@ -358,23 +364,23 @@ fn a_copy_of_a_cluster_keeps_its_owners_and_gets_its_namespaces() {
 }
 
 #[test]
-fn nothing_to_load_is_said() {
+fn empty_manifests_are_warned_about() {
     let folder = TempDir::new().unwrap();
     let running = Running::start(kopf(&folder).args(["sandbox", "-f", "-"]));
     let (code, _, stderr) = running.end("-INT");
     assert_eq!(code, Some(0));
-    assert_eq!(stderr, "warning: there was nothing to load in stdin\n");
+    assert_eq!(stderr, "warning: no objects to load in stdin\n");
 }
 
 #[test]
-fn a_kubeconfig_that_leads_elsewhere_by_now_is_not_removed() {
+fn a_replaced_kubeconfig_is_not_removed() {
     let folder = TempDir::new().unwrap();
     let running = Running::start(kopf(&folder).arg("sandbox"));
     let path = running.value("kubeconfig");
     fs::write(&path, "server: https://127.0.0.9:1\n").unwrap();
     let (code, stdout, _) = running.end("-INT");
     assert_eq!(code, Some(0));
-    assert!(stdout.contains("of another server by now"), "{stdout}");
+    assert!(stdout.contains("belongs to another server"), "{stdout}");
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         "server: https://127.0.0.9:1\n"
@@ -382,7 +388,7 @@ fn a_kubeconfig_that_leads_elsewhere_by_now_is_not_removed() {
 }
 
 #[test]
-fn a_port_in_use_is_named() {
+fn a_port_in_use_is_reported() {
     let folder = TempDir::new().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -404,7 +410,7 @@ fn other_addresses_than_loopback_are_warned_about() {
     let (code, _, stderr) = running.end("-INT");
     assert_eq!(code, Some(0));
     assert!(
-        stderr.starts_with("warning: listening on 0.0.0.0 and not only on loopback"),
+        stderr.starts_with("warning: listening on 0.0.0.0, not only on loopback"),
         "{stderr}"
     );
 }
@@ -449,7 +455,7 @@ fn operators_are_frozen_and_resumed() {
 }
 
 #[test]
-fn wrong_usage_is_2_and_help_is_0() {
+fn invalid_usage_exits_with_2_and_help_with_0() {
     let folder = TempDir::new().unwrap();
     for arguments in [
         &[][..],
@@ -485,7 +491,7 @@ fn wrong_usage_is_2_and_help_is_0() {
     assert_eq!(version, format!("kopf {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-/// What the story has to say, in this order.
+/// Expected output of the demo, in this order.
 const STORY: [&str; 17] = [
     "=> A Kubernetes API in this process",
     "=> An operator, with four handlers",
@@ -506,35 +512,34 @@ const STORY: [&str; 17] = [
     "   Now it is gone.\n",
 ];
 
+const DEMO_STOPPED: &str = "stopped; nothing is kept\n";
+
 fn assert_story(stdout: &str) {
     let mut rest = stdout;
     for words in STORY {
         let Some((_, after)) = rest.split_once(words) else {
-            panic!("{words:?} is not there, or not in its place:\n{stdout}");
+            panic!("{words:?} is missing or out of order:\n{stdout}");
         };
         rest = after;
     }
 }
 
 #[test]
-fn the_demo_can_end_when_all_is_told() {
+fn demo_exits_after_the_last_step() {
     let folder = TempDir::new().unwrap();
     let output = run(&folder, &["demo", "--once"]);
     let stdout = text(&output.stdout);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     assert_story(&stdout);
-    assert!(
-        stdout.ends_with("stopped; nothing is left of it\n"),
-        "{stdout}"
-    );
+    assert!(stdout.ends_with(DEMO_STOPPED), "{stdout}");
     assert!(!stdout.contains('\u{1b}'));
     assert_eq!(stderr, "");
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
 
 #[test]
-fn the_demo_stays_up_to_be_played_with() {
+fn demo_keeps_running_by_default() {
     let folder = TempDir::new().unwrap();
     let running = Running::until("delete bakery corner\n", kopf(&folder).arg("demo"));
     assert_story(&running.greeting);
@@ -544,12 +549,12 @@ fn the_demo_stays_up_to_be_played_with() {
     assert!(fs::exists(&kubeconfig).unwrap());
     let (code, stdout, stderr) = running.end("-INT");
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(stdout, "stopped; nothing is left of it\n");
+    assert_eq!(stdout, DEMO_STOPPED);
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
 
 #[test]
-fn the_demo_can_be_interrupted() {
+fn demo_can_be_interrupted() {
     let folder = TempDir::new().unwrap();
     let running = Running::until("=> Create a bakery", kopf(&folder).arg("demo"));
     let (code, stdout, stderr) = running.end("-INT");
@@ -558,7 +563,7 @@ fn the_demo_can_be_interrupted() {
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
 
-/// A shell script that runs on a sandbox.
+/// Returns a command that runs a shell script on a sandbox.
 fn on_sandbox(folder: &TempDir, script: &str) -> Command {
     let mut command = kopf(folder);
     command.args(["sandbox", "--", "sh", "-c", script]);
@@ -581,14 +586,14 @@ fn a_command_runs_on_the_sandbox_and_returns_its_exit_code() {
 }
 
 #[test]
-fn a_command_killed_by_a_signal_gives_128_and_its_number() {
+fn a_command_killed_by_a_signal_returns_128_plus_its_number() {
     let folder = TempDir::new().unwrap();
     let output = finish(&mut on_sandbox(&folder, "kill -9 $$"));
     assert_eq!(output.status.code(), Some(137));
 }
 
 #[test]
-fn a_missing_command_gives_127_and_leaves_nothing_behind() {
+fn a_missing_command_returns_127_and_files_are_removed() {
     let folder = TempDir::new().unwrap();
     let output = run(&folder, &["sandbox", "--", "./absent", "--flag"]);
     assert_eq!(output.status.code(), Some(127));
@@ -597,7 +602,7 @@ fn a_missing_command_gives_127_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn bad_manifests_prevent_the_command() {
+fn invalid_manifests_prevent_the_command() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("bad.yaml"), "a: [1\n").unwrap();
     let output = run(
@@ -609,7 +614,7 @@ fn bad_manifests_prevent_the_command() {
 }
 
 #[test]
-fn signals_are_passed_on_to_the_command() {
+fn signals_are_forwarded_to_the_command() {
     for (signal, name) in [("-INT", "INT"), ("-TERM", "TERM"), ("-USR1", "USR1")] {
         let folder = TempDir::new().unwrap();
         let script = format!(
@@ -652,7 +657,7 @@ fn dumps_are_imported_exported_and_kept() {
     assert!(stderr.contains("in use by another sandbox"), "{stderr}");
     let (code, stdout, _) = running.end("-TERM");
     assert_eq!(code, Some(0));
-    let kept = "stopped; the objects are kept in kept, the kubeconfig is gone\n";
+    let kept = "stopped; the objects are kept in kept, the kubeconfig is removed\n";
     assert!(stdout.ends_with(kept), "{stdout}");
 
     let output = run(
@@ -671,7 +676,7 @@ fn dumps_are_imported_exported_and_kept() {
     let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
     assert_eq!(owner, "00000000-0000-0000-0000-000000000001");
 
-    // An export is a dump: everything is the same after a round through YAML.
+    // An export is a dump: a round trip through YAML changes nothing.
     let output = run(&folder, &["sandbox", "export", "--data", "kept"]);
     fs::write(folder.path().join("dump.yaml"), &output.stdout).unwrap();
     let again = ["sandbox", "import", "--data", "again", "-f", "dump.yaml"];
@@ -692,7 +697,7 @@ fn dumps_are_imported_exported_and_kept() {
 }
 
 #[test]
-fn a_folder_that_is_not_one_of_a_sandbox_is_left_alone() {
+fn other_folders_are_rejected_as_data_folders() {
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("photos")).unwrap();
     fs::write(folder.path().join("photos/a.jpg"), "x").unwrap();
@@ -735,7 +740,7 @@ fn faults_are_read_from_a_file() {
     let output = run(&folder, &["sandbox", "--faults", "faults.yaml"]);
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);
-    let expected = "error: the faults of faults.yaml are wrong\n  rule 1: unknown variant `rest`";
+    let expected = "error: invalid faults in faults.yaml\n  rule 1: unknown variant `rest`";
     assert!(stderr.starts_with(expected), "{stderr}");
     let output = run(&folder, &["sandbox", "--faults", "absent.yaml"]);
     assert_eq!(output.status.code(), Some(1));

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 const BASE: &str = "kopf.zalando.org/last-handled-configuration";
 
-/// A sandbox in a process of its own, with the objects of this file.
+/// A sandbox in a separate process, with the objects of this file.
 struct Sandbox {
     child: Child,
     folder: TempDir,
@@ -127,7 +127,7 @@ impl Sandbox {
         self.command(arguments).output().unwrap()
     }
 
-    /// Returns the output of a command that has to succeed.
+    /// Returns the output of a command that must succeed.
     fn done(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(
@@ -138,7 +138,7 @@ impl Sandbox {
         text(&output.stdout)
     }
 
-    /// Returns the error of a command that has to fail with the exit code 1.
+    /// Returns the error of a command that must fail with the exit code 1.
     fn fails(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
@@ -252,7 +252,7 @@ fn retriggered_objects_have_no_state() {
     assert_eq!(
         sandbox.state("changed")["state"]["name"],
         "changed",
-        "a request is no change"
+        "a request is not a change"
     );
     let story = sandbox.done(&["explain", "thing", "changed"]);
     assert!(story.contains("retrigger [fn/spec.field]"), "{story}");
@@ -288,7 +288,7 @@ fn released_objects_have_neither_finalizer_nor_state() {
     assert_eq!(
         other["finalizers"],
         json!(["other.example/x"]),
-        "those of others stay"
+        "finalizers of others are kept"
     );
     let output = sandbox.done(&["release", "things", "--all", "-y"]);
     assert!(
@@ -389,7 +389,7 @@ fn dead_servers_and_missing_permissions_are_reported() {
     assert!(error.contains("check that the API server runs"), "{error}");
 }
 
-/// Sends a request, and returns the response up to its end, or up to the text.
+/// Sends a request, and returns the response up to its end or up to `until`.
 fn ask(port: u16, request: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();

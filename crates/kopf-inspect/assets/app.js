@@ -1,17 +1,17 @@
 "use strict";
 
-// The states in the order in which objects need attention.
+// The states, sorted by urgency.
 const STATES = ["failed", "unreadable", "retrying", "blocked", "deleting", "changed", "handling", "not seen", "settled"];
 const RANK = new Map(STATES.map((name, index) => [name, index]));
 const HEIGHT = 28; // pixels of a row, as in style.css
 const token = new URLSearchParams(location.search).get("token") ?? "";
 
 const rows = new Map(); // by uid
-let shown = [];         // the rows that match, sorted
+let shown = [];         // the matching rows, sorted
 let cursor = null;      // the uid of the selected row
 let opened = null;      // the uid of the row in the detail view
-let story = null;       // the story of the opened object
-let loading = 0;        // the number of the last request for a story
+let story = null;       // the explanation of the opened object
+let loading = 0;        // the number of the last request for an explanation
 const chosen = new Set(); // the chosen states; none means all
 
 const $ = (id) => document.getElementById(id);
@@ -168,7 +168,7 @@ async function open(uid) {
   const query = new URLSearchParams({ kind: row.kind, namespace: row.namespace ?? "", name: row.name });
   let found, problem;
   try { found = await request(`api/object?${query}`); } catch (error) { problem = error.message; }
-  if (number !== loading) return; // another object was opened meanwhile
+  if (number !== loading) return; // another object was opened in the meantime
   story = found ?? null;
   showStory(row, problem);
 }
@@ -214,7 +214,7 @@ function storyParts() {
     story.diff.forEach(({ sign, line }) => lines.append(element("span", line, sign)));
     parts.push(...section("Changes since the last handling", lines));
   } else {
-    const text = story.handledOnce ? "As it was handled last." : "Never handled to the end.";
+    const text = story.handledOnce ? "No changes since the last handling." : "No handling has completed yet.";
     parts.push(...section("Configuration", element("p", text, "hint")));
   }
   if (story.handlers.length) {
@@ -247,8 +247,8 @@ function confirmRetrigger(row) {
   $("question").textContent = `Retrigger ${row.kind} ${row.namespace ? `${row.namespace}/` : ""}${row.name}?`;
   const explain = () => {
     $("effect").textContent = handler.value
-      ? "The operator calls this handler once more. Operators of the original ignore the request."
-      : "The state of the operator is removed from the object, and its handlers are called as for a new object.";
+      ? "The operator calls this handler again. The original Kopf ignores such requests."
+      : "The state of the operator is removed from the object, and the object is handled as a new one.";
   };
   handler.oninput = explain;
   explain();
@@ -279,7 +279,7 @@ function say(text) { $("problems").textContent = text; }
 function move(step) {
   if (shown.length === 0) return;
   const index = shown.findIndex((row) => row.uid === cursor);
-  // Without a selected row, a step down leads to the first one; index is -1 then.
+  // Without a selected row, the index is -1, and a step down selects the first row.
   const next = Math.min(shown.length - 1, Math.max(0, index + step));
   cursor = shown[next].uid;
   const list = $("list");
@@ -375,4 +375,4 @@ async function overview() {
 connect();
 overview();
 setInterval(overview, 15000);
-setInterval(draw, 1000); // remaining times change by themselves
+setInterval(draw, 1000); // remaining times

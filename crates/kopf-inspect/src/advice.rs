@@ -1,8 +1,8 @@
-//! The next step for each state.
+//! Advice for each state.
 
 use jiff::Timestamp;
 
-use crate::state::{Holder, State};
+use crate::state::{Finalizer, State};
 use crate::time::remaining;
 
 const NOT_SEEN: &str = "No operator has handled the object. Check that an operator for this resource \
@@ -33,7 +33,7 @@ const UNREADABLE: &str = "Repair or remove the annotation named above; `kopf ret
                           state of the operator, so that the object is handled as a new one.";
 
 impl State {
-    /// Returns the next step for a person, in one or two sentences.
+    /// Returns the next step for the user, in one or two sentences.
     pub fn advice(&self, now: Timestamp) -> String {
         let text = match self {
             Self::NotSeen => NOT_SEEN,
@@ -56,11 +56,11 @@ impl State {
     }
 }
 
-fn blocked(finalizers: &[Holder]) -> String {
+fn blocked(finalizers: &[Finalizer]) -> String {
     let others: Vec<_> = finalizers
         .iter()
-        .filter(|holder| matches!(holder, Holder::Other(_)))
-        .map(Holder::name)
+        .filter(|finalizer| matches!(finalizer, Finalizer::Other(_)))
+        .map(Finalizer::name)
         .collect();
     let mut sentences = Vec::new();
     if others.len() < finalizers.len() {

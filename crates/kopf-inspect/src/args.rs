@@ -1,4 +1,4 @@
-//! The command line: names, defaults and help texts of all options.
+//! The command line: options, defaults and help texts.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::places::Places;
 
-/// A whole command line, for fronts without a parser of their own.
+/// A complete command line, for callers without a parser.
 #[derive(Debug, Parser)]
 #[command(name = "kopf", disable_help_subcommand = true)]
 pub(crate) struct Line {
@@ -106,7 +106,7 @@ pub(crate) struct ScopeArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 States: settled, not seen, changed (not handled yet), handling, retrying, failed, blocked (by finalizers), deleting,
-unreadable. They are read from the objects; failures whose records are gone, from k8s-events.
+unreadable. They are read from the objects, and from k8s-events for failures without progress records.
 
 Examples:
   kopf get kopfexamples -A
@@ -163,15 +163,15 @@ pub struct ExplainArgs {
 
     /// The format of the output
     #[arg(short, long, value_enum)]
-    pub(crate) output: Option<StoryOutput>,
+    pub(crate) output: Option<ExplainOutput>,
 
     #[command(flatten)]
     pub(crate) common: CommonArgs,
 }
 
-/// The format of a story.
+/// The format of `kopf explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StoryOutput {
+pub(crate) enum ExplainOutput {
     /// JSON
     Json,
 }
@@ -179,9 +179,9 @@ pub(crate) enum StoryOutput {
 /// Call the handlers of an object again
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Without --handler, the state of the operator is removed from the object, so that the object is handled as a new one, by
-operators of the original as well. With --handler, one handler of creations, updates or resuming is called; the
-original ignores such requests.
+Without --handler, the state of the operator is removed from the object, and the object is handled as a new one. This
+also works with operators of the original Kopf. With --handler, one handler of creation, update or resuming is called;
+the original ignores such requests.
 
 Examples:
   kopf retrigger kopfexample one
@@ -207,7 +207,7 @@ pub struct RetriggerArgs {
 /// Remove finalizers and annotations of an uninstalled operator
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Stop the operator first: a running one adds its finalizer again. Deletion handlers are not called.
+Stop the operator first: otherwise, it adds its finalizer again. Deletion handlers are not called.
 
 Examples:
   kopf release kopfexamples --all -A --dry-run
@@ -250,7 +250,7 @@ pub struct UiArgs {
     /// The resources; default: all custom resources
     pub(crate) kinds: Vec<String>,
 
-    /// The port; default: any free one
+    /// The port; default: a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
 

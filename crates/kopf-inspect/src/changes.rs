@@ -6,14 +6,14 @@ use kopf_core::object::retriggering::{Request, Stage};
 use kopf_core::patch::Patch;
 use serde_json::{Map, Value, json};
 
+use crate::annotations::own_annotations;
 use crate::cluster::Cluster;
-use crate::own::own_annotations;
 use crate::places::Places;
 
 /// The fields of `status.kopf` with the state of operators.
 const STATUS: [&str; 3] = ["progress", "dummy", "last-handled-configuration"];
 
-/// The changes of one object.
+/// A patch of one object and of its status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Changes {
     pub(crate) metadata: Map<String, Value>,
@@ -26,24 +26,24 @@ impl Changes {
     }
 }
 
-/// Returns `true` if an object has anything that [`release`](crate::release) removes.
+/// Returns `true` if an object has state or a finalizer that [`release`](crate::release) removes.
 pub(crate) fn is_held(body: &Body, places: &Places) -> bool {
-    !forgetting(body, places, Depth::Everything).is_empty()
+    !remove_state(body, places, Extent::Everything).is_empty()
 }
 
 /// The extent of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
-    /// The diff-base, the records, and everything else that depends on them.
+pub(crate) enum Extent {
+    /// The diff-base, the progress records and other annotations of handling.
     State,
-    /// Also the marker of the prefix and the finalizer.
+    /// The state, the marker of the prefix and the finalizer.
     Everything,
 }
 
 /// Removes the state of the operator.
-pub(crate) fn forgetting(body: &Body, places: &Places, depth: Depth) -> Changes {
+pub(crate) fn remove_state(body: &Body, places: &Places, extent: Extent) -> Changes {
     let own = own_annotations(places, body);
-    let removed = own.filter(|own| depth == Depth::Everything || own.name != MARKER);
+    let removed = own.filter(|own| extent == Extent::Everything || own.name != MARKER);
     let annotations: Map<_, _> = removed
         .map(|own| (own.key.to_owned(), Value::Null))
         .collect();
@@ -54,7 +54,7 @@ pub(crate) fn forgetting(body: &Body, places: &Places, depth: Depth) -> Changes 
             .insert("annotations".to_owned(), Value::Object(annotations));
     }
     let finalizers: Vec<&str> = body.finalizers().collect();
-    if depth == Depth::Everything && finalizers.contains(&places.finalizer.as_str()) {
+    if extent == Extent::Everything && finalizers.contains(&places.finalizer.as_str()) {
         let others = finalizers
             .into_iter()
             .filter(|name| *name != places.finalizer);
@@ -79,8 +79,8 @@ pub(crate) fn forgetting(body: &Body, places: &Places, depth: Depth) -> Changes 
     changes
 }
 
-/// Requests a call of the handler. The handlers of an unfinished request stay requested.
-pub(crate) fn requesting(body: &Body, places: &Places, handler: &str) -> Changes {
+/// Requests a call of the handler. An unfinished request is extended, not replaced.
+pub(crate) fn request_call(body: &Body, places: &Places, handler: &str) -> Changes {
     let mut request = Request::new(handler, Cluster::now());
     if let Some(stored) = Request::fetch(&places.naming, body) {
         let others = stored.handlers.into_iter().filter(|id| id != handler);
@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn state_is_forgotten_and_the_finalizer_stays() {
-        let changes = forgetting(&body(), &Places::default(), Depth::State);
+    fn state_is_removed_and_the_finalizer_is_kept() {
+        let changes = remove_state(&body(), &Places::default(), Extent::State);
         let annotations = changes.metadata["annotations"].as_object().unwrap();
         let keys: Vec<_> = annotations.keys().map(String::as_str).collect();
         let expected = ["fn", "garbage", "last-handled-configuration"];
@@ -138,14 +138,14 @@ mod tests {
         let metadata = json!({"annotations": annotations, "finalizers": [FINALIZER]});
         let body =
             Body::new(json!({"metadata": metadata, "status": {"kopf": {"own": 1, "dummy": 2}}}));
-        let changes = forgetting(&body, &places, Depth::Everything);
+        let changes = remove_state(&body, &places, Extent::Everything);
         let expected = json!({"annotations": {"my.example/kopf-managed": null}, "finalizers": []});
         assert_eq!(Value::Object(changes.metadata), expected);
         assert_eq!(
             Value::Object(changes.status),
             json!({"kopf": {"dummy": null}})
         );
-        let state = forgetting(&body, &places, Depth::State);
+        let state = remove_state(&body, &places, Extent::State);
         assert!(state.metadata.is_empty());
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let request = r#"{"handlers":["a","b"],"requested":"t","accepted":true}"#;
         let annotations = json!({"kopf.zalando.org/retrigger-request": request});
         let body = Body::new(json!({"metadata": {"annotations": annotations}}));
-        let changes = requesting(&body, &Places::default(), "b");
+        let changes = request_call(&body, &Places::default(), "b");
         let text = changes.metadata["annotations"]["kopf.zalando.org/retrigger-request"].as_str();
         let stored: Value = serde_json::from_str(text.unwrap()).unwrap();
         assert_eq!(stored["handlers"], json!(["b", "a"]));

@@ -1,4 +1,4 @@
-//! Requests of the commands: discovery, pages of lists, single objects, events.
+//! Requests of the commands: discovery, paged lists, single objects and events.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -21,22 +21,22 @@ use crate::failure::Failure;
 /// The number of objects per request. Only one page is in memory at a time.
 const PAGE: u32 = 500;
 
-/// Upper bound for the number of events that are read for one listing.
+/// Upper bound for the number of events that are read for one list.
 const EVENTS: usize = 50_000;
 
 /// The time limit for establishing a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// Delays before the retries of failed requests: a person is waiting.
+/// Delays before the retries of failed requests. They are short for interactive use.
 const RETRIES: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(1)];
 
-/// A cluster with the client to it.
+/// A client of a cluster, with the requests of the commands.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     client: Client,
 }
 
-/// The objects of a listing.
+/// The objects to list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query<'a> {
     pub(crate) resource: &'a Resource,
@@ -67,7 +67,7 @@ impl Cluster {
         Ok(Self::new(&client))
     }
 
-    /// Uses a client, with shorter retries.
+    /// Uses a client, with shorter retries for interactive use.
     pub fn new(client: &Client) -> Self {
         let mut networking = Networking::default();
         networking.connect_timeout = Some(CONNECTING);
@@ -119,7 +119,7 @@ impl Cluster {
     pub(crate) async fn pages(
         &self,
         query: Query<'_>,
-        mut each: impl FnMut(Vec<Body>) -> Going,
+        mut each: impl FnMut(Vec<Body>) -> Paging,
     ) -> Result<(), Error> {
         let path = query.resource.url(query.namespace, None, None)?;
         let api_version = query.resource.api_version();
@@ -141,10 +141,10 @@ impl Cluster {
                 }
                 Body::new(item)
             });
-            let going = each(bodies.collect());
+            let paging = each(bodies.collect());
             let token = list.pointer("/metadata/continue").and_then(Value::as_str);
             let token = token.unwrap_or_default().to_owned();
-            if going == Going::Stop || token.is_empty() || token == next {
+            if paging == Paging::Stop || token.is_empty() || token == next {
                 return Ok(());
             }
             next = token;
@@ -197,19 +197,19 @@ impl Cluster {
                 .filter_map(|body| Event::read(body.value()))
                 .for_each(&mut each);
             if count < EVENTS {
-                Going::On
+                Paging::Continue
             } else {
-                Going::Stop
+                Paging::Stop
             }
         })
         .await
     }
 }
 
-/// The continuation of a listing.
+/// The decision after a page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Going {
-    On,
+pub(crate) enum Paging {
+    Continue,
     Stop,
 }
 

@@ -1,7 +1,7 @@
-//! K8s-events of objects: the failures that records do not show any longer.
+//! K8s-events of objects, for failures whose progress records are purged.
 //!
-//! When all handlers are finished, the records are purged, also those of failed handlers. The last
-//! events of the object still show the failure, until the API server drops them (after an hour by
+//! When all handlers are finished, all records are purged, including those of failed handlers. The
+//! last events of the object show the failure until the API server drops them (after an hour by
 //! default).
 
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ impl Event {
             value.get("firstTimestamp"),
             value.pointer("/metadata/creationTimestamp"),
         ];
-        // Servers cut the microseconds of some of the times, so the newest one is the right one.
+        // Servers truncate the microseconds of some of the times, so the newest one is exact.
         let moments = moments.into_iter().flatten().filter_map(Value::as_str);
         let at = moments
             .filter_map(|text| timestamp::parse(text).ok())
@@ -59,7 +59,7 @@ impl Event {
     }
 
     /// Returns `true` if the event can change the verdict about an object.
-    pub(crate) fn is_telling(&self) -> bool {
+    pub(crate) fn is_relevant(&self) -> bool {
         self.is_error() || self.failures().is_some()
     }
 
@@ -75,7 +75,7 @@ impl Event {
     }
 }
 
-/// The part of the events of one object that tells whether its last handling has failed.
+/// The outcome of the last handling of one object, by its events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     error: Option<Event>,
@@ -83,7 +83,7 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Takes one more event into account, in any order.
+    /// Adds an event. Events can be added in any order.
     pub(crate) fn add(&mut self, event: &Event) {
         let newer = |known: &Option<Event>| known.as_ref().is_none_or(|known| known.at <= event.at);
         if event.is_error() && newer(&self.error) {
@@ -93,8 +93,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the failure of the last handling; `None` if it has succeeded, or if that is not
-    /// known.
+    /// Returns the failure of the last handling; `None` if it has succeeded or is unknown.
     pub(crate) fn failure(&self) -> Option<State> {
         let is_failed = match (&self.processed, &self.error) {
             (Some(processed), _) if processed.failures() > Some(0) => true,
@@ -111,7 +110,7 @@ impl Verdict {
     }
 }
 
-/// Temporary errors are followed by another attempt.
+/// Returns `false` for errors that are followed by another attempt.
 fn is_permanent(error: &Event) -> bool {
     let message = &error.message;
     !message.starts_with("Handler ") || message.contains(" failed permanently")
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn later_success_and_temporary_errors_are_no_failure() {
+    fn later_success_and_temporary_errors_are_not_failures() {
         let error = event("Error", FAILED, 1);
         let success = event("Normal", "Updating is processed: 1 succeeded; 0 failed.", 2);
         assert_eq!(failure(&[error, success.clone()]), None);

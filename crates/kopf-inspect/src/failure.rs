@@ -1,4 +1,4 @@
-//! Failures of commands: the name, the causes, the next step.
+//! Failures of commands: message, causes and advice.
 
 use std::error::Error;
 use std::fmt;
@@ -25,7 +25,8 @@ impl Failure {
         failure
     }
 
-    /// Adds a cause, unless an earlier one contains it: errors of libraries often repeat their source.
+    /// Adds a cause, unless an earlier one contains it: errors of libraries often repeat their
+    /// source.
     #[must_use]
     pub fn because(mut self, cause: impl Into<String>) -> Self {
         let cause = cause.into();
@@ -35,7 +36,7 @@ impl Failure {
         self
     }
 
-    /// Writes the failure to stderr: the name, the causes, the next step.
+    /// Writes the message, the causes and the advice to stderr.
     pub fn report(&self) {
         Screen::detect().failure(self);
     }
@@ -50,7 +51,7 @@ impl Failure {
             }
             Some(_) => failure,
             None => failure.advise(
-                "check that the API server runs, and that KUBECONFIG or --kubeconfig leads to it",
+                "check that the API server runs, and that KUBECONFIG or --kubeconfig is its kubeconfig",
             ),
         }
     }
@@ -64,7 +65,7 @@ impl Failure {
         }
     }
 
-    /// Sets the next step.
+    /// Sets the advice: the next step for the user.
     #[must_use]
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());

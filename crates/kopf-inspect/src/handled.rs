@@ -1,4 +1,4 @@
-//! The assessment of one object: its state, and what the state follows from.
+//! The state of one object, with the data from which it is derived.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::places::{Places, is_secret};
 use crate::records::{Finding, Findings};
-use crate::state::{Holder, Source, State};
+use crate::state::{Finalizer, Source, State};
 
 /// One object with its state.
 #[derive(Clone, Debug)]
@@ -21,24 +21,24 @@ pub struct Handled {
     /// The progress records.
     pub findings: Findings,
     /// The finalizers.
-    pub finalizers: Vec<Holder>,
-    /// The changes since the object was handled last; empty if it never was.
+    pub finalizers: Vec<Finalizer>,
+    /// The changes since the last handling; empty without a diff-base.
     pub diff: Diff,
-    /// The object was handled once, so that there is a diff-base.
+    /// The object has a diff-base.
     pub has_base: bool,
 }
 
 impl Handled {
-    /// Assesses an object.
+    /// Derives the state of an object.
     pub fn assess(body: &Body, places: &Places, now: Timestamp) -> Self {
         let findings = Findings::of(places, body);
-        let finalizers: Vec<Holder> = body
+        let finalizers: Vec<Finalizer> = body
             .finalizers()
             .map(|name| {
                 if name == places.finalizer {
-                    Holder::Operator(name.to_owned())
+                    Finalizer::Operator(name.to_owned())
                 } else {
-                    Holder::Other(name.to_owned())
+                    Finalizer::Other(name.to_owned())
                 }
             })
             .collect();
@@ -82,8 +82,8 @@ fn differences(old: Value, new: Value) -> Diff {
     Diff::between(Some(Arc::new(old)), Some(Arc::new(new)))
 }
 
-fn deleting(findings: &Findings, finalizers: &[Holder], now: Timestamp) -> State {
-    let is_own = |holder: &Holder| matches!(holder, Holder::Operator(_));
+fn deleting(findings: &Findings, finalizers: &[Finalizer], now: Timestamp) -> State {
+    let is_own = |finalizer: &Finalizer| matches!(finalizer, Finalizer::Operator(_));
     if finalizers.is_empty() {
         return State::Deleting;
     }
@@ -95,7 +95,7 @@ fn deleting(findings: &Findings, finalizers: &[Holder], now: Timestamp) -> State
 
 fn living(
     findings: &Findings,
-    finalizers: &[Holder],
+    finalizers: &[Finalizer],
     diff: Option<&Diff>,
     now: Timestamp,
 ) -> State {
@@ -107,7 +107,7 @@ fn living(
     }
     let is_seen = finalizers
         .iter()
-        .any(|holder| matches!(holder, Holder::Operator(_)));
+        .any(|finalizer| matches!(finalizer, Finalizer::Operator(_)));
     match diff {
         Some(diff) if diff.is_empty() => State::Settled,
         Some(diff) => State::Changed { fields: diff.len() },
@@ -126,7 +126,7 @@ fn progress(findings: &Findings, now: Timestamp) -> Option<State> {
     if unfinished.is_empty() {
         return None;
     }
-    // Parents that wait for their sub-handlers are retried as well, but they are not the reason.
+    // Parents that wait for their sub-handlers are retried as well, but are not the cause.
     let is_parent = |one: &Finding| {
         unfinished
             .iter()
@@ -165,7 +165,7 @@ fn failed(findings: &Findings) -> Option<State> {
         .records
         .iter()
         .filter(|finding| finding.record.failure);
-    // Failures of parents are those of their sub-handlers.
+    // Parents fail because of their sub-handlers.
     let finding = failed.clone().find(|finding| finding.parent.is_some());
     let finding = finding.or_else(|| failed.next())?;
     Some(State::Failed {
@@ -258,11 +258,11 @@ mod tests {
         };
         assert!(matches!(
             &finalizers[..],
-            [Holder::Operator(_), Holder::Other(_)]
+            [Finalizer::Operator(_), Finalizer::Other(_)]
         ));
     }
 
-    /// All objects of a recording of the original, by the moment of the recording.
+    /// Returns all objects of a recording of the original.
     fn recorded(case: &str) -> Vec<Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
         let text = std::fs::read_to_string(format!("{folder}/{case}/objects.json")).unwrap();
@@ -304,7 +304,7 @@ mod tests {
             }
             let case = entry.file_name().into_string().unwrap();
             for object in recorded(&case) {
-                // Some are recorded after they were deleted.
+                // Deleted objects are recorded as null.
                 if object.is_object() {
                     let state = assess(object.clone()).state;
                     let is_readable = !matches!(state, State::Unreadable { .. });

@@ -18,8 +18,8 @@ impl Cluster {
     }
 }
 
-/// Finds a resource by any of its names. Names in other letter cases are found if there is no exact
-/// match, as by kubectl.
+/// Finds a resource by any of its names. As in kubectl, the case is ignored if there is no exact
+/// match.
 pub(crate) fn resolve(name: &str, scan: &Scan) -> Result<Resource, Failure> {
     let selector = Selector::parse(&[name]).map_err(|error| {
         Failure::new(format!("invalid resource name {name:?}"), &error)
@@ -38,7 +38,7 @@ pub(crate) fn resolve(name: &str, scan: &Scan) -> Result<Resource, Failure> {
         several => {
             let names: Vec<_> = several.iter().map(|resource| full(resource)).collect();
             Err(Failure::plain(format!(
-                "the name {name:?} is ambiguous: {}",
+                "ambiguous resource name {name:?}: {}",
                 names.join(", ")
             ))
             .advise("use one of these names"))
@@ -65,7 +65,7 @@ fn unknown(name: &str, scan: &Scan) -> Failure {
             .collect();
         let failed = failed.join(", ");
         return failure.advise(format!(
-            "some groups could not be discovered, repeat later: {failed}"
+            "some groups could not be discovered, retry later: {failed}"
         ));
     }
     let similar = similar(name, scan);
@@ -76,7 +76,7 @@ fn unknown(name: &str, scan: &Scan) -> Failure {
     }
 }
 
-/// Returns the names that contain the name, or begin as it does.
+/// Returns the names that contain the given name or start like it.
 fn similar(name: &str, scan: &Scan) -> Vec<String> {
     let lower = name.split('.').next().unwrap_or_default().to_lowercase();
     let start: String = lower.chars().take(4).collect();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_found() {
+    fn resources_are_found_by_every_name() {
         for name in [
             "bakeries",
             "bakery",
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_have_an_advice() {
+    fn unknown_names_have_advice() {
         let error = resolve("bakerys", &scan()).unwrap_err();
         assert_eq!(error.advice(), Some("did you mean bakeries.example.com?"));
         let error = resolve("absent", &scan()).unwrap_err();

@@ -1,4 +1,4 @@
-//! Leases of operators with several replicas: who holds them shows which operators are running.
+//! Leases of replicated operators: a held Lease shows a running operator.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use kopf_core::leading::{LeaseRecord, ROLE_LABEL};
 use kopf_core::resource::Resource;
 use kopf_core::timestamp;
 
-use crate::cluster::{Cluster, Going, Query};
+use crate::cluster::{Cluster, Paging, Query};
 use crate::time::ago;
 
 /// Upper bound for the number of Leases in memory.
@@ -31,7 +31,7 @@ impl Leader {
         end.is_ok_and(|end| now < end)
     }
 
-    /// Returns a line for people.
+    /// Returns one line for the terminal.
     pub(crate) fn line(&self, now: Timestamp) -> String {
         format!(
             "{} holds the Lease {}, renewed {}",
@@ -43,8 +43,8 @@ impl Leader {
 }
 
 impl Cluster {
-    /// Lists the held Leases of operators. Leases are optional, and often not readable: failures mean
-    /// that there are none.
+    /// Lists the held Leases of operators. Returns none on errors: Leases are optional, and often
+    /// not readable.
     pub(crate) async fn leaders(&self) -> Vec<Leader> {
         let resource = leases();
         let query = Query {
@@ -66,9 +66,9 @@ impl Cluster {
                 leaders.extend(record.and_then(|record| leader(lease, record)));
             }
             if leaders.len() < LIMIT {
-                Going::On
+                Paging::Continue
             } else {
-                Going::Stop
+                Paging::Stop
             }
         });
         let _ = listed.await;

@@ -1,24 +1,25 @@
 //! The state of handled objects, read from their annotations and statuses: `kopf get`, `explain`,
 //! `retrigger`, `release` and `ui`.
 //!
-//! Nothing is requested from operators, so the commands work for operators of both fronts and of
-//! the original, also while none is running. The formats are those of `kopf_core`; the commands are
-//! the same in the Rust and the Python command line, which call [`run`] and [`run_line`].
+//! The commands read objects only, and send no requests to operators. They work for operators in
+//! Rust, in Python and of the original, whether or not these are running. The formats are those of
+//! `kopf_core`. The Rust command line calls [`run`], the Python command line [`run_line`].
 
 #![warn(clippy::too_many_lines)]
 
 mod advice;
+mod annotations;
 mod args;
 mod changes;
 mod cluster;
 mod commands;
 mod events;
+mod explanation;
 mod failure;
 mod handled;
 mod kinds;
 mod leases;
 mod named;
-mod own;
 mod paint;
 mod peers;
 mod places;
@@ -26,7 +27,6 @@ mod records;
 mod rendering;
 mod screen;
 mod state;
-mod story;
 mod table;
 mod time;
 mod ui;
@@ -43,13 +43,13 @@ pub use self::handled::Handled;
 pub use self::named::Named;
 pub use self::places::Places;
 pub use self::records::{Finding, Findings};
-pub use self::state::{Holder, Source, State};
+pub use self::state::{Finalizer, Source, State};
 pub use self::writing::{Released, Retriggered, release, retrigger};
 
-/// Exit code after Ctrl-C, as of shells.
+/// Exit code after Ctrl-C, the same as of shells.
 const INTERRUPTED: u8 = 130;
 
-/// Runs a command in a runtime of its own. Returns the exit code.
+/// Runs a command in a new runtime. Returns the exit code.
 pub fn run(command: &Command) -> u8 {
     let screen = screen::Screen::detect();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -75,7 +75,7 @@ pub fn run_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     match args::Line::try_parse_from(arguments) {
         Ok(line) => run(&line.command),
         Err(error) => {
-            // The reader of the output may be gone.
+            // stderr may be closed.
             let _ = error.print();
             u8::try_from(error.exit_code()).unwrap_or(1)
         }

@@ -1,10 +1,10 @@
-//! Objects by their names.
+//! References to objects by name.
 
 use std::fmt;
 
 use kopf_core::resource::Resource;
 
-/// An object by its name.
+/// A reference to an object by resource, namespace and name.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     /// The resource.

@@ -1,6 +1,6 @@
 //! Colours of text on terminals.
 
-/// The style of a piece of text.
+/// The style of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -26,7 +26,7 @@ impl Style {
         }
     }
 
-    /// Returns the style of a state, by its name.
+    /// Returns the style of the state with this name.
     pub(crate) fn of_state(name: &str) -> Self {
         match name {
             "settled" => Self::Good,
@@ -37,7 +37,7 @@ impl Style {
         }
     }
 
-    /// Returns the text with the codes of the style around it.
+    /// Wraps the text in the codes of the style.
     pub(crate) fn paint(self, text: &str, colours: Colours) -> String {
         if colours == Colours::Off || self == Self::Plain || text.is_empty() {
             return text.to_owned();
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_only_where_wanted() {
+    fn colours_can_be_disabled() {
         assert_eq!(
             Style::Good.paint("fine", Colours::On),
             "\u{1b}[32mfine\u{1b}[0m"

@@ -6,7 +6,7 @@ use kopf_core::peering::{CLUSTER_PLURAL, GROUPS, NAMESPACED_PLURAL, Peer};
 use kopf_core::timestamp;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Going, Query};
+use crate::cluster::{Cluster, Paging, Query};
 use crate::time::ago;
 
 /// Upper bound for the number of peers in memory.
@@ -24,7 +24,7 @@ pub(crate) struct Participant {
 }
 
 impl Participant {
-    /// Returns `true` if the operator handles objects of a namespace, as far as its peering shows.
+    /// Returns `true` if the operator may handle objects of a namespace, by its peering.
     pub(crate) fn serves(&self, namespace: Option<&str>) -> bool {
         self.namespace.is_none() || self.namespace.as_deref() == namespace
     }
@@ -33,7 +33,7 @@ impl Participant {
         !self.peer.is_dead(now)
     }
 
-    /// Returns a line for people.
+    /// Returns one line for the terminal.
     pub(crate) fn line(&self, now: Timestamp) -> String {
         let state = if self.is_alive(now) { "alive" } else { "dead" };
         format!(
@@ -57,8 +57,8 @@ impl Participant {
 }
 
 impl Cluster {
-    /// Lists all operators that take part in peering. Peering is optional, so that failures mean
-    /// that there are none.
+    /// Lists all operators that take part in peering. Returns none on errors, as peering is
+    /// optional.
     pub(crate) async fn peers(&self) -> Vec<Participant> {
         let groups = Groups::Only(GROUPS.map(str::to_owned).into());
         let Ok(scan) = self.scan(&groups).await else {
@@ -84,9 +84,9 @@ impl Cluster {
                     peers.extend(participants(name, namespace, status, now));
                 }
                 if peers.len() < LIMIT {
-                    Going::On
+                    Paging::Continue
                 } else {
-                    Going::Stop
+                    Paging::Stop
                 }
             });
             // A forbidden listing is the same as no peering.

@@ -1,4 +1,4 @@
-//! The places on objects where operators keep their state.
+//! The storages of operator state on objects.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use serde_json::{Map, Value};
 
 /// The storages and the finalizer of the inspected operator.
 ///
-/// Progress is read from annotations and from `status.kopf`, the diff-base from both as well: these
-/// are the defaults of all versions.
+/// Progress and diff-base are read from annotations and from `status.kopf`, the defaults of all
+/// versions.
 #[derive(Clone, Debug)]
 pub struct Places {
     pub(crate) naming: KeyNaming,
@@ -39,10 +39,11 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Returns the places under a prefix of annotations, with the name of the finalizer. Changes of
-    /// the ignored fields are not changes.
+    /// Uses a prefix of annotations and the name of the finalizer. Changes of the ignored fields
+    /// are not reported.
     ///
-    /// # Errors If the API server would reject annotations with the prefix.
+    /// # Errors
+    /// If the API server would reject annotations with the prefix.
     pub fn new(
         prefix: Option<&str>,
         finalizer: Option<&str>,
@@ -55,7 +56,7 @@ impl Places {
     }
 
     fn of(naming: KeyNaming, finalizer: String, ignored: &[FieldPath]) -> Self {
-        // The prefix is checked by the naming, so the fallbacks are never used.
+        // `KeyNaming` has checked the prefix, so the fallbacks are never used.
         let progress = SmartProgressStorage::new(naming.prefix()).unwrap_or_default();
         let annotations = AnnotationsDiffBaseStorage::new(naming.prefix()).unwrap_or_default();
         let status = StatusDiffBaseStorage::default();
@@ -71,7 +72,7 @@ impl Places {
         }
     }
 
-    /// Reads the diff-base: the essence of the object as it was last handled.
+    /// Reads the diff-base: the essence at the last handling.
     pub(crate) fn base(&self, body: &Body) -> Result<Option<Value>, StorageError> {
         let Some(mut base) = self.diffbase.fetch(body)? else {
             return Ok(None);
@@ -80,8 +81,8 @@ impl Places {
         Ok(Some(base))
     }
 
-    /// Builds the current essence, with those fields of the status and the metadata that the
-    /// diff-base has: handlers have declared them.
+    /// Builds the current essence. It includes those fields of the status and the metadata that are
+    /// in the diff-base, because handlers have declared them.
     pub(crate) fn essence(&self, body: &Body, base: Option<&Value>) -> Result<Value, StorageError> {
         let extra = base.map(extra_fields).unwrap_or_default();
         let mut essence = self.diffbase.build(body, &extra)?;
@@ -102,7 +103,7 @@ pub(crate) fn is_secret(body: &Body) -> bool {
     body.api_version() == Some("v1") && body.kind() == Some("Secret")
 }
 
-/// Returns the fields of an essence that are there only because handlers have declared them.
+/// Returns the fields of an essence that handlers have declared.
 fn extra_fields(base: &Value) -> Vec<FieldPath> {
     let mut fields = Vec::new();
     if let Some(status) = base.get("status").and_then(Value::as_object) {

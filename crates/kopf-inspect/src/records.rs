@@ -1,4 +1,4 @@
-//! Progress records of an object, found without knowing its handlers.
+//! Progress records of an object, found without the list of its handlers.
 //!
 //! The names of annotations are derived from the ids of handlers, and the derivation loses
 //! information: `/` becomes `.`, and long ids are replaced by a hash. Full ids are recovered where
@@ -13,7 +13,7 @@ use kopf_core::object::retriggering::Request;
 use kopf_core::progress::ProgressRecord;
 use serde_json::Value;
 
-use crate::own::{COPIED, is_known, own_annotations, record};
+use crate::annotations::{COPIED, is_known, own_annotations, record};
 use crate::places::Places;
 
 /// The length of the hash at the end of shortened names.
@@ -22,7 +22,7 @@ const HASH: usize = 7;
 /// The progress of one handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The id of the handler, or the name of the annotation if the id is not stored anywhere.
+    /// The id of the handler, or the name of the annotation if the id is not stored.
     pub id: String,
     /// The record.
     pub record: ProgressRecord,
@@ -49,8 +49,7 @@ impl Finding {
 pub struct Findings {
     /// The records, parents before their sub-handlers.
     pub records: Vec<Finding>,
-    /// The names of annotations under the prefix that are neither records nor anything else that is
-    /// known.
+    /// The names of unknown annotations under the prefix.
     pub unknown: Vec<String>,
 }
 
@@ -82,7 +81,7 @@ impl Findings {
     }
 }
 
-/// Gives the records of annotations their ids, one of each handler.
+/// Maps the records of annotations to ids of handlers, one record per handler.
 fn named(
     places: &Places,
     body: &Body,
@@ -130,8 +129,7 @@ fn known_ids(
     subrefs.chain(attempts).chain(requested).collect()
 }
 
-/// Returns `true` for the older, shorter name of a record that is stored under a longer name as
-/// well.
+/// Returns `true` for the older, shorter name of a record that is also stored under a longer name.
 fn is_shortened_copy(name: &str, stored: &BTreeMap<&str, ProgressRecord>) -> bool {
     let Some(head) = name.len().checked_sub(HASH).and_then(|end| name.get(..end)) else {
         return false;
@@ -148,7 +146,7 @@ fn in_status(body: &Body) -> impl Iterator<Item = (String, ProgressRecord)> {
     records.filter_map(|(id, value)| Some((id.clone(), ProgressRecord::from_value(value)?)))
 }
 
-/// Puts sub-handlers behind their parents.
+/// Sorts sub-handlers after their parents.
 fn arranged(records: BTreeMap<String, ProgressRecord>) -> Vec<Finding> {
     let mut parents: BTreeMap<String, String> = BTreeMap::new();
     // Nested sub-handlers are listed by all their parents: the closest one has the longest id.
@@ -160,7 +158,7 @@ fn arranged(records: BTreeMap<String, ProgressRecord>) -> Vec<Finding> {
             }
         }
     }
-    // Ids of sub-handlers begin with those of their parents, so the order of ids is the right one.
+    // Ids of sub-handlers start with those of their parents, so they are sorted by id.
     let findings = records.into_iter().map(|(id, record)| Finding {
         parent: parents.get(&id).cloned(),
         id,

@@ -1,4 +1,4 @@
-//! The story of an object as text for a terminal.
+//! Explanations as text for a terminal.
 
 use std::fmt::Write as _;
 
@@ -7,17 +7,17 @@ use kopf_core::diff::{Diff, DiffItem, DiffOperation};
 use kopf_core::timestamp;
 use serde_json::Value;
 
+use crate::explanation::Explanation;
 use crate::paint::{Colours, Style, harmless};
 use crate::records::Finding;
-use crate::state::Holder;
-use crate::story::Story;
+use crate::state::Finalizer;
 use crate::time::{ago, remaining};
 
 /// The longest value in a diff, in characters.
 const VALUE: usize = 400;
 
-impl Story {
-    /// Renders the story for a terminal.
+impl Explanation {
+    /// Renders the explanation for a terminal.
     pub(crate) fn render(&self, now: Timestamp, colours: Colours) -> Vec<String> {
         let mut page = Page {
             lines: Vec::new(),
@@ -55,12 +55,10 @@ impl Story {
     fn changes(&self, page: &mut Page) {
         if !self.handled.has_base {
             page.section("Configuration");
-            page.line(
-                "  the object was never handled to the end: there is nothing to compare with",
-            );
+            page.line("  unknown: no handling has completed yet");
         } else if self.handled.diff.is_empty() {
             page.section("Configuration");
-            page.line("  as it was handled last");
+            page.line("  no changes since the last handling");
         } else {
             page.section("Changes since the last handling");
             for (style, line) in diff_lines(&self.handled.diff) {
@@ -105,12 +103,12 @@ impl Story {
             return;
         }
         page.section("Finalizers");
-        for holder in &self.handled.finalizers {
-            let owner = match holder {
-                Holder::Operator(_) => "the operator",
-                Holder::Other(name) => owner(name),
+        for finalizer in &self.handled.finalizers {
+            let owner = match finalizer {
+                Finalizer::Operator(_) => "the operator",
+                Finalizer::Other(name) => owner(name),
             };
-            page.line(&format!("  {}: {owner}", harmless(holder.name())));
+            page.line(&format!("  {}: {owner}", harmless(finalizer.name())));
         }
     }
 
@@ -156,7 +154,7 @@ impl Story {
     }
 }
 
-/// The lines of a story.
+/// The lines of an explanation.
 struct Page {
     lines: Vec<String>,
     colours: Colours,
@@ -257,9 +255,9 @@ pub(crate) fn progress(finding: &Finding, now: Timestamp) -> (Style, String) {
 fn owner(finalizer: &str) -> &'static str {
     match finalizer {
         "foregroundDeletion" | "foregroundDeletionOrphan" | "orphan" => {
-            "the garbage collector of Kubernetes, which deletes or releases the dependents first"
+            "the Kubernetes garbage collector, which first deletes or releases the dependents"
         }
-        name if name.starts_with("kubernetes.io/") => "a controller of Kubernetes",
+        name if name.starts_with("kubernetes.io/") => "a Kubernetes controller",
         name if name.ends_with("KopfFinalizerMarker") => "another Kopf operator",
         _ => "another controller",
     }

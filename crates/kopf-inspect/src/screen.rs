@@ -1,7 +1,6 @@
 //! The output of commands: colours on a terminal, plain text in a pipe.
 //!
-//! A reader that has closed the pipe (`kopf get … | head -1`) is not an error: the rest of the
-//! output is dropped.
+//! A closed pipe (`kopf get … | head -1`) is not an error: the rest of the output is dropped.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,19 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::failure::Failure;
 use crate::paint::{Colours, Style, harmless};
 
-/// The standard output and the standard error.
+/// Stdout and stderr.
 #[derive(Debug)]
 pub(crate) struct Screen {
     stdout: Colours,
     stderr: Colours,
-    /// The reader of stdout is gone.
+    /// Stdout is closed.
     is_closed: AtomicBool,
 }
 
 impl Screen {
     /// Detects whether the outputs are terminals, and whether colours are wanted.
     pub(crate) fn detect() -> Self {
-        // https://no-color.org: any value but an empty one disables colours.
+        // https://no-color.org: any non-empty value disables colours.
         let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
         let colours = |is_terminal: bool| {
@@ -43,7 +42,7 @@ impl Screen {
         self.stdout
     }
 
-    /// Returns `false` if the reader of stdout is gone, as far as writing has shown it.
+    /// Returns `false` after a write to stdout has failed.
     pub(crate) fn is_open(&self) -> bool {
         !self.is_closed.load(Ordering::Relaxed)
     }
@@ -65,7 +64,7 @@ impl Screen {
     /// Writes a warning to stderr.
     pub(crate) fn warning(&self, text: &str) {
         let label = Style::Warning.paint("warning:", self.stderr);
-        complain(&format!("{label} {}\n", harmless(text)));
+        write_stderr(&format!("{label} {}\n", harmless(text)));
     }
 
     /// Writes a failure to stderr.
@@ -79,16 +78,16 @@ impl Screen {
             let label = Style::Good.paint("what to do:", self.stderr);
             text.extend([&*label, " ", &harmless(advice), "\n"]);
         }
-        complain(&text);
+        write_stderr(&text);
     }
 
     /// Asks a question on the terminal. Returns `None` if there is no terminal.
-    #[expect(clippy::unused_self, reason = "all questions go through the screen")]
+    #[expect(clippy::unused_self, reason = "consistent with other output")]
     pub(crate) fn confirm(&self, question: &str) -> Option<Answer> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;
         }
-        complain(&format!("{question} [y/N] "));
+        write_stderr(&format!("{question} [y/N] "));
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         let is_yes = read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str());
@@ -103,8 +102,8 @@ pub(crate) enum Answer {
     No,
 }
 
-/// Writes to stderr. A reader that is gone misses nothing.
-fn complain(text: &str) {
+/// Writes to stderr. Errors are ignored.
+fn write_stderr(text: &str) {
     let _ = write(io::stderr().lock(), text);
 }
 

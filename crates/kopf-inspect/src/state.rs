@@ -1,4 +1,4 @@
-//! The state of a handled object, as far as the object shows it.
+//! The state of a handled object, derived from its content.
 
 use jiff::Timestamp;
 use kopf_core::timestamp;
@@ -9,16 +9,16 @@ use crate::time::{ago, remaining};
 /// The state of one object from the point of view of its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No operator has left a trace on the object.
+    /// The object has no state of an operator.
     NotSeen,
     /// The current configuration was handled.
     Settled,
-    /// The configuration differs from the one that was handled last, and no handler has begun.
+    /// The configuration differs from the last handled one, and no handler has started.
     Changed {
-        /// The number of different fields.
+        /// The number of changed fields.
         fields: usize,
     },
-    /// Handlers are running, or are about to.
+    /// Handlers are running or about to run.
     Handling {
         /// The reason, such as `create`; `None` if it is not stored.
         purpose: Option<String>,
@@ -31,7 +31,7 @@ pub enum State {
     Retrying {
         /// The id of the handler.
         handler: String,
-        /// The number of the next attempt, beginning with 1.
+        /// The number of the next attempt, starting with 1.
         attempt: u32,
         /// The time of the next attempt.
         at: Timestamp,
@@ -40,28 +40,28 @@ pub enum State {
     },
     /// A handler has failed permanently.
     Failed {
-        /// The id of the handler; `None` if it is not known.
+        /// The id of the handler; `None` if unknown.
         handler: Option<String>,
         /// The text of the error.
         message: Option<String>,
-        /// Where the failure is known from.
+        /// The source of this information.
         source: Source,
     },
     /// The object is marked for deletion, and finalizers keep it.
     Blocked {
         /// The finalizers.
-        finalizers: Vec<Holder>,
+        finalizers: Vec<Finalizer>,
     },
     /// The object is marked for deletion, and no finalizer keeps it.
     Deleting,
-    /// The state on the object cannot be read, so that the operator cannot handle the object.
+    /// The stored state cannot be parsed, so the operator cannot handle the object.
     Unreadable {
         /// The error.
         problem: String,
     },
 }
 
-/// The origin of a failure.
+/// The source of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The progress records on the object.
@@ -72,14 +72,14 @@ pub enum Source {
 
 /// A finalizer and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum Finalizer {
     /// The finalizer of the inspected operator.
     Operator(String),
     /// The finalizer of another controller.
     Other(String),
 }
 
-impl Holder {
+impl Finalizer {
     /// Returns the finalizer.
     pub fn name(&self) -> &str {
         match self {
@@ -89,7 +89,7 @@ impl Holder {
 }
 
 impl State {
-    /// All short names, in the order in which objects need attention.
+    /// All short names, sorted by urgency.
     pub const NAMES: [&'static str; 9] = [
         "failed",
         "unreadable",
@@ -158,7 +158,7 @@ impl State {
                 (None, None) => String::new(),
             },
             Self::Blocked { finalizers } => {
-                let names: Vec<_> = finalizers.iter().map(Holder::name).collect();
+                let names: Vec<_> = finalizers.iter().map(Finalizer::name).collect();
                 format!("by {}", names.join(", "))
             }
             Self::Unreadable { problem } => problem.clone(),
@@ -196,7 +196,7 @@ impl State {
                 json!({"handler": handler, "message": message, "source": source})
             }
             Self::Blocked { finalizers } => {
-                let names: Vec<_> = finalizers.iter().map(Holder::name).collect();
+                let names: Vec<_> = finalizers.iter().map(Finalizer::name).collect();
                 json!({"finalizers": names})
             }
             Self::Unreadable { problem } => json!({"problem": problem}),
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn every_state_has_a_name_advice_and_json() {
         let now = moment("2026-01-02T03:04:05Z");
-        let own = Holder::Operator("ours".to_owned());
-        let other = Holder::Other("theirs".to_owned());
+        let own = Finalizer::Operator("ours".to_owned());
+        let other = Finalizer::Other("theirs".to_owned());
         let states = [
             State::NotSeen,
             State::Settled,

@@ -1,4 +1,4 @@
-//! Durations for people.
+//! Human-readable durations.
 
 use jiff::Timestamp;
 
@@ -13,8 +13,7 @@ pub(crate) fn ago(now: Timestamp, moment: Timestamp) -> String {
     format!("{} ago", brief(seconds(moment, now).max(0)))
 }
 
-/// Returns the time since a moment in the RFC 3339 format, such as `5 min`; empty if it is not a
-/// time.
+/// Returns the time since an RFC 3339 timestamp, such as `5 min`; empty if it is invalid.
 pub(crate) fn age(now: Timestamp, text: Option<&str>) -> String {
     let moment = text.and_then(|text| kopf_core::timestamp::parse(text).ok());
     moment.map_or_else(String::new, |moment| brief(seconds(moment, now).max(0)))
@@ -22,11 +21,11 @@ pub(crate) fn age(now: Timestamp, text: Option<&str>) -> String {
 
 fn seconds(from: Timestamp, to: Timestamp) -> i64 {
     let duration = to.duration_since(from);
-    // A part of a second is a second: otherwise the last one would be shown as passed.
+    // Rounded up: otherwise the last second would be shown as passed.
     duration.as_secs() + i64::from(duration.subsec_nanos() > 0)
 }
 
-/// Returns a duration in one unit, with at least two digits where that makes sense.
+/// Returns a duration in one unit, with about two digits.
 fn brief(seconds: i64) -> String {
     match seconds {
         ..100 => format!("{seconds} s"),

@@ -1,8 +1,8 @@
 //! Changes of the operator's state on objects: `kopf retrigger` and `kopf release`.
 //!
-//! Every patch carries the resource version of the object that it was made for, so that a
-//! concurrent write of an operator is never overwritten: the API server responds with a conflict,
-//! and the patch is made again from the newest version.
+//! Every patch contains the resource version it was computed from, so that a concurrent write of an
+//! operator is never overwritten: the API server responds with a conflict, and the patch is
+//! computed again from the newest version.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use kopf_core::body::Body;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::changes::{Changes, Depth, forgetting, requesting};
+use crate::changes::{Changes, Extent, remove_state, request_call};
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::named::Named;
 use crate::places::Places;
 
-/// The number of attempts to write an object that others change at the same time.
+/// Upper bound for the number of attempts after conflicts.
 const ATTEMPTS: u32 = 8;
 
-/// The delay after the first conflict. It grows with every conflict.
+/// The delay after the first conflict. It increases with every conflict.
 const DELAY: Duration = Duration::from_millis(50);
 
 /// The result of [`retrigger`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retriggered {
-    /// The state of the operator is removed: a creation follows.
+    /// The state of the operator is removed: the object is handled as a new one.
     Creation,
     /// The call of a handler is requested.
     Requested,
-    /// There was nothing to remove: the operator has not handled the object yet.
+    /// The object has no state of an operator.
     NotHandled,
 }
 
@@ -40,14 +40,14 @@ pub enum Retriggered {
 pub enum Released {
     /// The state of the operator is removed.
     Removed,
-    /// There was nothing to remove.
+    /// The object has no state of the operator.
     Clean,
-    /// The object does not exist any longer.
+    /// The object no longer exists.
     Gone,
 }
 
-/// Removes the state of the operator from an object, so that its handlers are called as for a new
-/// object; or requests the call of one handler.
+/// Removes the state of the operator from an object, so that it is handled as a new one; or
+/// requests a call of one handler.
 ///
 /// # Errors
 /// If the object does not exist, is being deleted, or cannot be written.
@@ -60,11 +60,11 @@ pub async fn retrigger(
     let make = |body: &Body| {
         if body.is_deleting() {
             let reason = format!("cannot retrigger {object}: it is being deleted");
-            return Err(Failure::plain(reason).advise("see `kopf explain` for what it waits for"));
+            return Err(Failure::plain(reason).advise("`kopf explain` shows its finalizers"));
         }
         Ok(match handler {
-            Some(handler) => requesting(body, places, handler),
-            None => forgetting(body, places, Depth::State),
+            Some(handler) => request_call(body, places, handler),
+            None => remove_state(body, places, Extent::State),
         })
     };
     match write(cluster, object, make).await? {
@@ -84,7 +84,7 @@ pub async fn release(
     object: Named<'_>,
     places: &Places,
 ) -> Result<Released, Failure> {
-    let make = |body: &Body| Ok(forgetting(body, places, Depth::Everything));
+    let make = |body: &Body| Ok(remove_state(body, places, Extent::Everything));
     Ok(match write(cluster, object, make).await? {
         Written::Gone => Released::Gone,
         Written::Unchanged => Released::Clean,
@@ -134,8 +134,8 @@ async fn write(
             Err(error) => return Err(failed(&error)),
         }
     }
-    let reason = format!("cannot change {object}: others change it all the time");
-    Err(Failure::plain(reason).advise("repeat later, or freeze the operators (kopf freeze)"))
+    let reason = format!("cannot change {object}: {ATTEMPTS} conflicts with other clients");
+    Err(Failure::plain(reason).advise("retry later, or freeze the operators (kopf freeze)"))
 }
 
 async fn send(
@@ -155,7 +155,7 @@ async fn send(
         mut metadata,
         mut status,
     } = changes;
-    // The status goes first: its records would otherwise be read by the handling that follows.
+    // The status is written first: otherwise the next handling would read its records.
     if object.resource.has_status() && !status.is_empty() {
         let payload = json!({"metadata": {"resourceVersion": version}, "status": status});
         let sent = target

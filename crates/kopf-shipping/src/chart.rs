@@ -11,8 +11,8 @@ use crate::{Identity, rbac};
 const NAME: &str = "{{ .Release.Name }}";
 const NAMESPACE: &str = "{{ .Release.Namespace }}";
 
-/// Returns the files of a Helm chart. Names follow the release; image, replicas and resources are values.
-/// Roles in the namespace of the operator are in that of the release.
+/// Returns the files of a Helm chart. Objects are named after the release, in its namespace. Image,
+/// replicas and resources are values.
 pub fn chart(
     identity: &Identity,
     requirements: &Requirements,
@@ -50,7 +50,7 @@ pub fn chart(
     Ok(files)
 }
 
-/// Moves the permissions in the operator's namespace to that of the release.
+/// Moves the permissions in the operator's namespace to the namespace of the release.
 fn released(identity: &Identity, requirements: &Requirements) -> Requirements {
     let mut requirements = requirements.clone();
     let permissions = requirements.permissions.into_iter();
@@ -84,7 +84,7 @@ fn values(deployment: &Deployment) -> String {
     format!(
         "# The image of the operator.\n\
          image: {}\n\
-         # The number of pods. More than one need leader election or peering.\n\
+         # The number of pods. More than one require leader election or peering.\n\
          replicas: {}\n\
          # Requests and limits of the container.\n\
          resources:\n{resources}",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_become_manifests_of_the_release() {
+    fn rendered_charts_use_the_names_and_values_of_the_release() {
         let identity = Identity::new("op", "ops").unwrap();
         let permission = Permission {
             place: Place::Namespace("ops".to_owned()),

@@ -20,14 +20,14 @@ pub enum Webhooks {
     Served,
 }
 
-/// An operator as it runs in a cluster.
+/// The container and the replicas of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
     /// The image.
     pub image: String,
     /// The number of replicas.
     pub replicas: u32,
-    /// The command; empty for that of the image.
+    /// The command; if empty, the entrypoint of the image is used.
     pub command: Vec<String>,
     /// The arguments of the command, without those of probes.
     pub arguments: Vec<String>,
@@ -47,7 +47,7 @@ pub(crate) struct Parts {
 
 impl Deployment {
     pub(crate) fn parts(&self) -> Parts {
-        // Two operators at a time would handle the same objects.
+        // A rolling update would run two operators at a time on the same objects.
         let strategy = if self.replicas > 1 {
             "RollingUpdate"
         } else {
@@ -62,7 +62,7 @@ impl Deployment {
         }
     }
 
-    /// The Namespace of the operator. `None` for that which every cluster has.
+    /// Returns the Namespace of the operator; `None` for `default`, which always exists.
     pub(crate) fn namespace(identity: &Identity) -> Option<String> {
         if identity.namespace == "default" {
             return None;
@@ -78,7 +78,7 @@ impl Deployment {
         ))
     }
 
-    /// The Deployment.
+    /// Returns the Deployment.
     pub(crate) fn text(&self, identity: &Identity, parts: &Parts) -> String {
         let name = quoted(&identity.name);
         let mut text = format!(
@@ -164,13 +164,13 @@ impl Deployment {
         text
     }
 
-    /// The Service through which the API server calls the webhooks.
+    /// Returns the Service of the webhooks; `None` without webhooks.
     pub(crate) fn service(&self, identity: &Identity) -> Option<String> {
         if self.webhooks == Webhooks::Absent {
             return None;
         }
         Some(format!(
-            "# The operator needs a webhook server on this port with the name of the service:\n\
+            "# The operator must serve webhooks on this port under the name of the service:\n\
              # WebhookServer(port={WEBHOOKS}, host=\"{name}-webhook.{namespace}.svc\")\n\
              apiVersion: v1\n\
              kind: Service\n\
@@ -201,7 +201,7 @@ fn listed(texts: &[String]) -> String {
 fn push_indented(text: &mut String, block: &str, indentation: usize) {
     let indent = " ".repeat(indentation);
     for line in block.lines() {
-        // Expressions of templates begin at the margin.
+        // Template expressions are not indented.
         let indent = if line.starts_with("{{") { "" } else { &indent };
         let _ = writeln!(text, "{indent}{line}");
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file in a folder that does not exist yet.
+/// A file to write, with its path in the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// The path in the folder, with slashes.
@@ -25,13 +25,13 @@ impl File {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The folder has content, which is never replaced.
+    /// The folder is not empty. Existing content is never replaced.
     #[error("the folder {} exists and is not empty: choose another one", .0.display())]
     Exists(PathBuf),
     /// The path is a file.
     #[error("{} is not a folder: choose another path", .0.display())]
     NotFolder(PathBuf),
-    /// The file system refuses it.
+    /// The file or folder cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     Io {
         /// The path.
@@ -41,7 +41,7 @@ pub enum Error {
     },
 }
 
-/// Writes files into a folder, which is created. An existing folder must be empty.
+/// Creates a folder, and writes files into it. An existing folder must be empty.
 pub fn write_new(folder: &Path, files: &[File]) -> Result<(), Error> {
     match std::fs::read_dir(folder) {
         Ok(mut entries) => {

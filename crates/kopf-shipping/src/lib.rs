@@ -1,14 +1,13 @@
-//! From handlers to a cluster: roles, manifests and Helm charts of operators, and new projects.
+//! Roles, manifests, Helm charts and project templates of operators.
 //!
-//! Everything here is text: a function takes a description and returns YAML or files. The fronts describe
-//! their operators and print or write the result. Output is deterministic: the same description gives
-//! the same bytes.
+//! Functions take a description of the operator and return YAML or files. The output is
+//! deterministic: the same description results in the same bytes.
 //!
 //! - [`rbac`]: service account, roles and bindings;
-//! - [`manifests`]: everything that an operator needs in a cluster;
+//! - [`manifests`]: namespace, CRDs, roles, Deployment and Service;
 //! - [`chart`]: the same as a Helm chart;
-//! - [`peering`]: the CRDs of peering objects;
-//! - [`scaffold`]: a new project.
+//! - [`peering`]: CRDs of peering objects;
+//! - [`scaffold`]: new projects.
 
 #![warn(clippy::too_many_lines)]
 

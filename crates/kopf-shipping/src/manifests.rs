@@ -1,4 +1,4 @@
-//! Everything that an operator needs in a cluster.
+//! Manifests of operators.
 
 use kopf_core::rights::Requirements;
 use serde_json::Value;
@@ -7,8 +7,8 @@ use crate::deployment::Deployment;
 use crate::yaml::{self, Error};
 use crate::{Identity, rbac};
 
-/// Returns the namespace, the CRDs, the roles, the Deployment and the Service of an operator as YAML
-/// documents. Remarks are comments at the beginning.
+/// Returns the namespace, the CRDs, the roles, the Deployment and the Service of an operator as
+/// YAML documents. Remarks are comments at the beginning.
 pub fn manifests(
     identity: &Identity,
     requirements: &Requirements,
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn all_parts_are_there_in_the_order_of_their_needs() {
+    fn objects_follow_their_dependencies() {
         let identity = Identity::new("op", "ops").unwrap();
         let definition = json!({"kind": "CustomResourceDefinition", "metadata": {"name": "x"}});
         let text = manifests(

@@ -12,7 +12,7 @@ pub struct Identity {
 /// Error for a name that Kubernetes does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid {what} {name:?}: must be 1 to {limit} lower-case letters, digits and dashes, beginning with \
+    "invalid {what} {name:?}: must be 1 to {limit} lower-case letters, digits and dashes, starting with \
      a letter and ending with a letter or digit"
 )]
 pub struct Error {
@@ -21,7 +21,7 @@ pub struct Error {
     limit: usize,
 }
 
-/// Names of the objects get suffixes of up to 8 characters, and are limited to 63 themselves.
+/// Kubernetes allows 63 characters; names of objects have suffixes of up to 8 characters.
 const NAME_LIMIT: usize = 55;
 const NAMESPACE_LIMIT: usize = 63;
 
@@ -43,7 +43,8 @@ impl Identity {
         })
     }
 
-    /// Turns any text into a name, as for the name of a program: other characters become dashes.
+    /// Converts any text, such as the name of a program, into a valid name. Invalid characters
+    /// become dashes.
     ///
     /// ```
     /// use kopf_shipping::Identity;
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn made_names_are_valid() {
+    fn converted_names_are_valid() {
         for text in ["", "Ünïcode", "a", "___", &"long ".repeat(30), "UPPER case"] {
             let name = Identity::name_of(text);
             assert!(Identity::new(&name, "ns").is_ok(), "{text:?}: {name:?}");

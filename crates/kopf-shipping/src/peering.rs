@@ -5,11 +5,11 @@
 pub enum PeeringGroup {
     /// `kopf.dev`
     Current,
-    /// `zalando.org`, which operators of old releases use.
+    /// `zalando.org`, used by operators of old releases.
     Legacy,
 }
 
-/// Returns the CRDs of peering objects and the objects named `default`, in YAML for kubectl.
+/// Returns the CRDs of peering objects and the objects named `default` as YAML.
 pub fn peering(group: PeeringGroup) -> &'static str {
     match group {
         PeeringGroup::Current => include_str!("../manifests/peering.yaml"),

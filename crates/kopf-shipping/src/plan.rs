@@ -1,4 +1,4 @@
-//! How an operator is going to run, and the permissions that follow from it.
+//! The options of an operator in a cluster, and the permissions it needs.
 
 use kopf_core::namespace::{self, NamespacePattern, Scope};
 use kopf_core::registry::Registry;
@@ -16,17 +16,17 @@ use crate::Identity;
 pub struct Launch {
     /// Namespaces or patterns; empty for the whole cluster.
     pub namespaces: Vec<String>,
-    /// Ignores other operators.
+    /// Disables peering.
     pub standalone: bool,
     /// The peering object.
     pub peering: Option<String>,
     /// Installs CRDs at the start.
     pub installs_definitions: bool,
-    /// The name of the Lease by which replicas elect a leader.
+    /// The name of the Lease for leader election.
     pub lease: Option<String>,
 }
 
-/// An operator whose permissions and manifests are wanted.
+/// The description of an operator for permissions and manifests.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The name and the namespace of the operator.
@@ -35,11 +35,11 @@ pub struct Plan {
     pub launch: Launch,
     /// Permissions for requests of handlers.
     pub extras: Vec<Extra>,
-    /// The name of managed webhook configurations, if it is not in the settings.
+    /// The name of managed webhook configurations; by default, that of the settings.
     pub managed_webhooks: Option<String>,
     /// CRDs of the operator.
     pub definitions: Vec<Value>,
-    /// CRDs of others, for the groups and scopes of their resources.
+    /// Other CRDs, which define the groups and scopes of handled resources.
     pub other_definitions: Vec<Value>,
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_and_options_are_considered() {
+    fn crds_and_options_determine_the_permissions() {
         let definition = json!({"kind": "CustomResourceDefinition", "spec": {
             "group": "g", "scope": "Cluster",
             "names": {"plural": "things", "kind": "Thing", "shortNames": ["th"]},
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn leader_election_is_passed_by_its_name() {
+    fn leader_election_is_an_argument() {
         let launch = Launch {
             lease: Some("op".to_owned()),
             ..Launch::default()
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_namespaces_are_an_error() {
+    fn invalid_namespaces_are_rejected() {
         let launch = Launch {
             namespaces: vec![String::new()],
             ..Launch::default()

@@ -5,13 +5,13 @@ use kopf_core::rights::{Place, Requirements, Rule, rules, to_yaml};
 use crate::Identity;
 use crate::yaml::quoted;
 
-/// Returns the service account, the roles and the bindings of an operator as YAML documents. Remarks are
-/// comments at the beginning.
+/// Returns the service account, the roles and the bindings of an operator as YAML documents.
+/// Remarks are comments at the beginning.
 pub fn rbac(identity: &Identity, requirements: &Requirements) -> String {
     remarks(requirements) + &documents(identity, requirements).join("---\n")
 }
 
-/// Remarks as comments.
+/// Returns the remarks as YAML comments.
 pub(crate) fn remarks(requirements: &Requirements) -> String {
     let remarks = requirements.remarks.iter();
     let lines: Vec<_> = remarks
@@ -20,7 +20,7 @@ pub(crate) fn remarks(requirements: &Requirements) -> String {
     lines.concat()
 }
 
-/// The documents, one by one.
+/// Returns the YAML documents.
 pub(crate) fn documents(identity: &Identity, requirements: &Requirements) -> Vec<String> {
     let mut documents = vec![service_account(identity)];
     for (place, rules) in rules(&requirements.permissions) {

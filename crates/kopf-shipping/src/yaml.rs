@@ -11,7 +11,8 @@ pub struct Error {
     reason: String,
 }
 
-/// Returns the objects as YAML documents, without nulls: the API server takes them for values.
+/// Returns the objects as YAML documents. Nulls are removed, as the API server would store them as
+/// values.
 ///
 /// ```
 /// use kopf_shipping::documents;
@@ -35,7 +36,7 @@ pub fn documents(objects: &[Value]) -> Result<String, Error> {
     Ok(texts.join("---\n"))
 }
 
-/// Returns the CRDs in a file of YAML documents; other objects are left out.
+/// Returns the CRDs in a file of YAML documents. Other objects are ignored.
 pub fn definitions(name: &str, text: &str) -> Result<Vec<Value>, Error> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| Error {
         action: "read",
@@ -58,7 +59,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// A text in quotes: JSON strings are YAML strings.
+/// Quotes a string. JSON strings are valid YAML strings.
 pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_look_like_other_values_stay_texts() {
+    fn strings_that_look_like_other_values_are_quoted() {
         let object = json!({"a": "yes", "b": "1.0", "c": "null", "d": "", "e": ["x: y", "# z"],
                             "f": "two\nlines", "g": {"on": true}, "h": {}, "i": []});
         let text = documents(std::slice::from_ref(&object)).unwrap();
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_are_taken_out_of_files() {
+    fn crds_are_read_from_files() {
         let text = "kind: Pod\n---\nkind: CustomResourceDefinition\nmetadata: {name: x}\n";
         let found = definitions("x.yaml", text).unwrap();
         assert_eq!(found.len(), 1);

@@ -1,4 +1,4 @@
-//! The cluster: a sandbox whose faults strike the operator alone, and all versions its objects ever had.
+//! A sandbox with faults for the operator's requests only, and the history of its objects.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Who the operator is, so that faults can be for it alone.
+/// The user of the operator. Faults apply to this user only.
 pub(crate) const USER: &str = "chaos-operator";
 const TOKEN: &str = "chaos-operator-token";
 
@@ -45,7 +45,7 @@ impl Cluster {
         let objects = Api::namespaced_with(client, "default", &ApiResource::from_gvk(&kind));
         let history = History::default();
         let mut watching = JoinSet::new();
-        watching.spawn(history.clone().keep(objects.clone()));
+        watching.spawn(history.clone().record(objects.clone()));
         Ok(Self {
             sandbox,
             listening,
@@ -55,13 +55,13 @@ impl Cluster {
         })
     }
 
-    /// All objects as they are.
+    /// Lists all objects.
     pub(crate) async fn list(&self) -> Result<Vec<Value>> {
         let list = self.objects.list(&ListParams::default()).await?;
         let values = list.items.iter().map(serde_json::to_value);
         values
             .collect::<Result<_, _>>()
-            .context("objects are not JSON")
+            .context("cannot serialize objects")
     }
 
     pub(crate) async fn shutdown(self) {
@@ -70,7 +70,7 @@ impl Cluster {
     }
 }
 
-/// Every version of every object, as far as it was seen. Clones are the same history.
+/// All watched versions of all objects. Clones share the history.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History(Arc<Mutex<HashMap<(String, String), Value>>>);
 
@@ -88,7 +88,7 @@ impl History {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&self, object: &DynamicObject) {
+    fn store(&self, object: &DynamicObject) {
         let metadata = &object.metadata;
         if let (Some(uid), Some(version), Ok(value)) = (
             metadata.uid.clone(),
@@ -104,16 +104,18 @@ impl History {
         self.lock().insert(key, object);
     }
 
-    /// Old versions are forgotten by the server now and then: what is missed is not judged.
-    async fn keep(self, objects: Api<DynamicObject>) {
+    /// Records all versions until it is dropped. Versions lost by compaction are missing, and not
+    /// checked.
+    async fn record(self, objects: Api<DynamicObject>) {
         loop {
             let Ok(list) = objects.list(&ListParams::default()).await else {
-                // A server that is gone refuses at once: without a pause, the task could not be cancelled.
+                // After a shutdown, requests fail immediately: without a delay, the task could not
+                // be cancelled.
                 sleep(Duration::from_millis(10)).await;
                 continue;
             };
             for object in &list.items {
-                self.remember(object);
+                self.store(object);
             }
             let mut version = list.metadata.resource_version.unwrap_or_default();
             while let Ok(stream) = objects.watch(&WatchParams::default(), &version).await {
@@ -123,7 +125,7 @@ impl History {
                         WatchEvent::Added(object)
                         | WatchEvent::Modified(object)
                         | WatchEvent::Deleted(object) => {
-                            self.remember(&object);
+                            self.store(&object);
                             version = object.metadata.resource_version.unwrap_or(version);
                         }
                         WatchEvent::Bookmark(mark) => version = mark.metadata.resource_version,

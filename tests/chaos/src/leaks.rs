@@ -1,5 +1,5 @@
-//! The same in one process and without kills: when all objects are gone, nothing of them is left; when
-//! the operator is gone, nothing of it is left.
+//! A run in this process and without kills: after the deletion of all objects, the operator must
+//! keep no state of them; after its end, no tasks and files of the operator may remain.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::chance::Chance;
 use crate::cluster::{Cluster, USER};
+use crate::faults;
 use crate::ledger::{Ledger, Reporter};
 use crate::operator;
-use crate::report::tell;
+use crate::random::Random;
+use crate::report::print_line;
 use crate::rounds::settle;
-use crate::trouble;
 use crate::workload::Workload;
 
-/// How long what has ended may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for the release of resources.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(seed: u64, length: Duration, most: usize) -> Result<Vec<String>> {
     let folder = tempfile::tempdir()?;
@@ -31,7 +31,7 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize) -> Result<Vec<
     let ledger = Ledger::default();
     let (address, _listening) = ledger.open().await?;
     let reporter = Reporter::connect_to(&address)?;
-    let mut chance = Chance::new(seed).branch(1);
+    let mut random = Random::new(seed).branch(1);
     let mut workload = Workload::default();
     sleep(Duration::from_millis(500)).await;
     let before = Footprint::now()?;
@@ -44,15 +44,15 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize) -> Result<Vec<
     running.spawn(engine.run(client, stop.clone()));
     let until = Instant::now() + length;
     while Instant::now() < until {
-        trouble::stir(cluster.sandbox.faults(), &mut chance);
+        faults::replace(cluster.sandbox.faults(), &mut random);
         for _ in 0..30 {
-            workload.step(&cluster, &mut chance, most).await?;
-            sleep(chance.millis(5..120)).await;
+            workload.step(&cluster, &mut random, most).await?;
+            sleep(random.millis(5..120)).await;
         }
-        trouble::blow(cluster.sandbox.faults(), &mut chance);
+        faults::interrupt(cluster.sandbox.faults(), &mut random);
     }
     cluster.sandbox.faults().clear();
-    // Events that were dropped are noticed when everything is listed again, and not before.
+    // Dropped events are noticed only by listing again.
     let outdated = Fault::error(410).verb(Verb::Watch).user(USER);
     let outdated = outdated.kind("kopfexamples.kopf.dev").times(1);
     cluster.sandbox.faults().inject(outdated);
@@ -62,9 +62,9 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize) -> Result<Vec<
     workload.clean(&cluster).await?;
     cluster.sandbox.faults().kill_watches();
     findings.extend(settle(&cluster, &workload, &ledger, process, None).await?);
-    findings.extend(remembered(&inspect).await);
-    tell!(
-        "leaks: all objects are gone, {} changes were made",
+    findings.extend(retained_objects(&inspect).await);
+    print_line!(
+        "leaks: all objects are deleted after {} changes",
         workload.changes
     );
 
@@ -72,32 +72,32 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize) -> Result<Vec<
     running
         .join_next()
         .await
-        .context("the operator is lost")???;
-    // The sandbox is in this process, too, and its half-open connections stay so until then.
+        .context("the task of the operator is missing")???;
+    // The sandbox runs in this process, and keeps half-open connections until they are reset.
     cluster.sandbox.faults().reset_connections();
-    findings.extend(left(before).await?);
+    findings.extend(leaked(before).await?);
     cluster.shutdown().await;
     Ok(findings)
 }
 
-/// What the operator remembers of objects that are gone.
-async fn remembered(inspect: &Inspect) -> Option<String> {
-    let until = Instant::now() + PATIENCE;
+/// Returns the state of deleted objects that the operator still keeps.
+async fn retained_objects(inspect: &Inspect) -> Option<String> {
+    let until = Instant::now() + TIMEOUT;
     loop {
         let now = inspect.snapshot();
         if now.objects + now.working + now.sleeping + now.daemons + now.timers == 0 {
             return None;
         }
         if Instant::now() > until {
-            return Some(format!("leaked although no objects are left: {now:?}"));
+            return Some(format!("state of deleted objects is leaked: {now:?}"));
         }
         sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// What the operator has left behind.
-async fn left(before: Footprint) -> Result<Option<String>> {
-    let until = Instant::now() + PATIENCE;
+/// Returns the tasks and files that remain after the end of the operator.
+async fn leaked(before: Footprint) -> Result<Option<String>> {
+    let until = Instant::now() + TIMEOUT;
     loop {
         let now = Footprint::now()?;
         if now.tasks <= before.tasks && now.files <= before.files {
@@ -112,17 +112,17 @@ async fn left(before: Footprint) -> Result<Option<String>> {
     }
 }
 
-/// What a process has that can leak and be counted.
+/// Countable resources of this process.
 #[derive(Debug, Clone, Copy)]
 struct Footprint {
     tasks: usize,
-    /// Open files, connections among them.
+    /// Open files, including connections.
     files: usize,
 }
 
 impl Footprint {
     fn now() -> Result<Self> {
-        let files = std::fs::read_dir("/proc/self/fd").context("open files cannot be counted")?;
+        let files = std::fs::read_dir("/proc/self/fd").context("cannot count open files")?;
         Ok(Self {
             tasks: Handle::current().metrics().num_alive_tasks(),
             files: files.count(),

@@ -1,5 +1,5 @@
-//! The ledger of what ran. It is kept by the process that survives: the operator only reports to it,
-//! line by line, before and after everything it does.
+//! The ledger of handler calls. The test process keeps it, and the operator reports each step to
+//! it, so that kills lose nothing.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -11,13 +11,13 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Where the operator finds the ledger.
+/// Environment variable with the address of the ledger.
 pub(crate) const ADDRESS: &str = "KOPF_CHAOS_LEDGER";
 
 /// One step of one handler.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Which life of the operator.
+    /// The process id of the operator.
     pub(crate) process: u32,
     pub(crate) step: Step,
     /// The full id of the handler.
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) uid: String,
     /// The version of the object that the handler was called with.
     pub(crate) version: String,
-    /// Why it was called; empty if not because of a change.
+    /// The reason of the call; empty for handlers without one.
     pub(crate) reason: String,
 }
 
@@ -33,15 +33,15 @@ pub(crate) struct Entry {
 pub(crate) enum Step {
     Begun,
     Succeeded,
-    /// To be tried again.
+    /// Failed temporarily.
     Failed,
-    /// It was dropped while it ran.
+    /// Dropped while it ran.
     Dropped,
-    /// Something that must not be: what, is in the handler's place.
-    Wrong,
+    /// A violation, described in the field of the handler.
+    Violation,
 }
 
-/// The operator's end of it. Clones share the connection.
+/// The operator's connection to the ledger. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter(Arc<Mutex<TcpStream>>);
 
@@ -52,44 +52,44 @@ impl Reporter {
     }
 
     pub(crate) fn connect_to(address: &str) -> Result<Self> {
-        let stream = TcpStream::connect(address).context("the ledger is not there")?;
+        let stream = TcpStream::connect(address).context("cannot connect to the ledger")?;
         stream.set_nodelay(true)?;
         Ok(Self(Arc::new(Mutex::new(stream))))
     }
 
-    /// Once it has returned, the entry is out of this process, whatever happens to it.
+    /// Sends an entry. After the return, a kill of this process does not lose it.
     pub(crate) fn report(&self, entry: &Entry) {
         let Ok(mut line) = serde_json::to_vec(entry) else {
             return;
         };
         line.push(b'\n');
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without the ledger, there is nobody to tell.
+        // The ledger is closed at the end of the test.
         let _ = stream.write_all(&line);
     }
 }
 
-/// The book itself. Clones are the same book.
+/// All entries. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger(Arc<Mutex<Vec<Entry>>>);
 
 impl Ledger {
-    /// Listens for operators. It does so until the returned tasks are dropped.
+    /// Receives entries until the returned tasks are dropped. Returns the address.
     pub(crate) async fn open(&self) -> Result<(String, JoinSet<()>)> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?.to_string();
-        let book = self.clone();
+        let ledger = self.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut readers = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let book = book.clone();
+                let ledger = ledger.clone();
                 readers.spawn(async move {
                     let mut lines = BufReader::new(stream).lines();
                     while let Ok(Some(line)) = lines.next_line().await {
-                        // The last line of a killed process may be cut.
+                        // The last line of a killed process may be incomplete.
                         if let Ok(entry) = serde_json::from_str(&line) {
-                            book.lock().push(entry);
+                            ledger.lock().push(entry);
                         }
                     }
                 });

@@ -1,24 +1,23 @@
-//! A soak test that anyone can run: `make chaos`.
+//! A soak test: `make chaos`.
 //!
-//! An operator with handlers of every kind works on a sandbox, amid faults of every kind, and is killed
-//! again and again in the middle of it. In the end, all objects must be in their final state, no handler
-//! may have run again after its success was recorded, and nothing may be left of what is gone. What ran
-//! is kept in a ledger outside of the killed process. Leaks are looked for in a second run, in which the
-//! operator lives in this process.
+//! An operator with handlers of all kinds runs on a sandbox with injected faults, and is killed
+//! repeatedly. In the end, all objects must be in their final state, no handler may have been
+//! called again after its success was recorded, and daemons and timers must match the existing
+//! objects. Handler calls are recorded in a ledger outside of the killed process. A second run,
+//! with the operator in this process, checks for leaks.
 //!
-//! The same seed gives the same changes, faults and moments of death. When things happen between them is
-//! up to the machine.
+//! The same seed repeats the changes, faults and times of kills. The timing between them varies.
 
-mod chance;
+mod checks;
 mod cluster;
-mod judging;
+mod faults;
 mod leaks;
 mod ledger;
 mod operator;
 mod probing;
+mod random;
 mod report;
 mod rounds;
-mod trouble;
 mod workload;
 
 use std::path::PathBuf;
@@ -26,24 +25,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use report::tell;
+use report::print_line;
 
-/// An operator among faults and sudden deaths
+/// Run an operator under injected faults, kill it repeatedly, and check the results
 #[derive(Debug, Parser)]
 struct Options {
-    /// What the changes, the faults and the deaths follow; by default, another one each time
+    /// Seed of changes, faults and kills; random by default
     #[arg(long)]
     seed: Option<u64>,
-    /// How long the operator is maltreated
+    /// Seconds of faults and kills
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// How long it is watched for leaks
+    /// Seconds of the run that checks for leaks
     #[arg(long, default_value_t = 30)]
     leaks: u64,
-    /// How many objects there are at most
+    /// Maximum number of objects
     #[arg(long, default_value_t = 30)]
     objects: usize,
-    /// Where the log of the operator goes
+    /// Log file of the operator
     #[arg(long, default_value = "target/chaos.log")]
     log: PathBuf,
 }
@@ -57,11 +56,11 @@ fn main() -> ExitCode {
         Ok(Ok(true)) => ExitCode::SUCCESS,
         Ok(Ok(false)) => ExitCode::FAILURE,
         Ok(Err(error)) => {
-            tell!("error: {error:#}");
+            print_line!("error: {error:#}");
             ExitCode::FAILURE
         }
         Err(error) => {
-            tell!("error: {error}");
+            print_line!("error: {error}");
             ExitCode::FAILURE
         }
     }
@@ -75,14 +74,14 @@ async fn run(options: &Options) -> anyhow::Result<bool> {
         Duration::from_secs(options.seconds),
         Duration::from_secs(options.leaks),
     );
-    tell!(
-        "seed {seed}: repeat it with --seed {seed}; the operator's log: {}",
+    print_line!(
+        "seed {seed} (repeat with --seed {seed}); log of the operator: {}",
         options.log.display()
     );
     if let Some(folder) = options.log.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    // What was logged before was another run.
+    // Remove the log of the previous run.
     std::fs::write(&options.log, "")?;
     let mut report = rounds::run(seed, length, options.objects, &options.log).await?;
     report

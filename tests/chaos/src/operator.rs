@@ -1,5 +1,4 @@
-//! The operator that is put through it: handlers of every kind, some of which fail now and then, and
-//! all of which report to the ledger.
+//! The tested operator: handlers of all kinds, which report to the ledger. Some fail temporarily.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::process::ExitCode;
@@ -12,7 +11,7 @@ use kopf::{Event, EventType, New, Patch, Reason, SubHandlers, Uid};
 
 use crate::ledger::{Entry, Reporter, Step};
 
-/// The program of the operator, in a process of its own.
+/// Runs the operator as a separate process.
 pub(crate) fn main() -> ExitCode {
     let Ok(reporter) = Reporter::connect() else {
         return ExitCode::FAILURE;
@@ -20,7 +19,7 @@ pub(crate) fn main() -> ExitCode {
     kopf::main_with(builder(reporter))
 }
 
-/// All handlers below, impatient enough for a test of some minutes.
+/// Returns the operator, with timeouts that are short enough for a test of some minutes.
 pub(crate) fn builder(reporter: Reporter) -> OperatorBuilder {
     let mut builder = Operator::builder().handlers_from_macros().state(reporter);
     let settings = builder.settings_mut();
@@ -30,7 +29,7 @@ pub(crate) fn builder(reporter: Reporter) -> OperatorBuilder {
     settings.watching.inactivity_timeout = Some(Duration::from_secs(5));
     settings.queueing.error_delays = seconds([0.1, 0.5, 1.0, 2.0]);
     settings.persistence.consistency_timeout = Duration::from_secs(2);
-    // With the default, a death between two requests loses a result, as in the original.
+    // By default, a kill between two requests loses a result, as in the original.
     settings.persistence.results_first = true;
     builder
 }
@@ -39,15 +38,15 @@ fn seconds<T: FromIterator<Duration>>(seconds: [f64; 4]) -> T {
     seconds.into_iter().map(Duration::from_secs_f64).collect()
 }
 
-/// One call of one handler, as the ledger knows it.
-struct Visit {
+/// One call of one handler.
+struct Call {
     reporter: Reporter,
     entry: Entry,
     retry: u32,
     is_over: bool,
 }
 
-impl Extract for Visit {
+impl Extract for Call {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
         let State(reporter) = State::<Reporter>::extract(context)?;
         let body = context.body();
@@ -71,24 +70,22 @@ impl Extract for Visit {
     }
 }
 
-impl Visit {
-    /// Some handlers fail a few times for some objects; which ones, does not change when the
-    /// operator is started again.
+impl Call {
+    /// Fails up to two times, depending on the handler and the object only.
     async fn attempt(&mut self) -> kopf::Result<()> {
         let mut hasher = DefaultHasher::new();
         (&self.entry.handler, &self.entry.uid).hash(&mut hasher);
-        let chance = hasher.finish();
-        tokio::time::sleep(Duration::from_millis(chance % 50)).await;
-        if u64::from(self.retry) < chance / 64 % 3 {
+        let hash = hasher.finish();
+        tokio::time::sleep(Duration::from_millis(hash % 50)).await;
+        if u64::from(self.retry) < hash / 64 % 3 {
             self.end(Step::Failed);
             return Err(kopf::temporary("not yet").delay(0.2));
         }
         Ok(())
     }
 
-    /// Reports what must not be.
-    fn object_to(&self, what: &str) {
-        let (step, handler) = (Step::Wrong, format!("{}: {what}", self.entry.handler));
+    fn report_violation(&self, what: &str) {
+        let (step, handler) = (Step::Violation, format!("{}: {what}", self.entry.handler));
         self.reporter.report(&Entry {
             step,
             handler,
@@ -108,54 +105,54 @@ impl Visit {
     }
 }
 
-impl Drop for Visit {
+impl Drop for Call {
     fn drop(&mut self) {
         self.end(Step::Dropped);
     }
 }
 
 #[kopf::on::create("kopfexamples")]
-async fn make(Spec(spec): Spec, subs: SubHandlers, mut visit: Visit) -> kopf::Result<Value> {
-    visit.attempt().await?;
+async fn make(Spec(spec): Spec, subs: SubHandlers, mut call: Call) -> kopf::Result<Value> {
+    call.attempt().await?;
     for item in spec["items"].as_array().into_iter().flatten() {
         let item = item.as_str().unwrap_or_default().to_owned();
-        subs.register(item, |mut visit: Visit| async move {
-            visit.attempt().await?;
-            visit.succeed();
+        subs.register(item, |mut call: Call| async move {
+            call.attempt().await?;
+            call.succeed();
             Ok(())
         });
     }
     let field = spec["field"].clone();
-    visit.succeed();
+    call.succeed();
     Ok(json!({"field": field}))
 }
 
 #[kopf::on::update("kopfexamples")]
-async fn change(Spec(spec): Spec, mut visit: Visit) -> kopf::Result<Value> {
-    visit.attempt().await?;
-    visit.succeed();
+async fn change(Spec(spec): Spec, mut call: Call) -> kopf::Result<Value> {
+    call.attempt().await?;
+    call.succeed();
     Ok(json!({"field": spec["field"]}))
 }
 
 #[kopf::on::field("kopfexamples", field = "spec.field")]
-async fn follow(patch: Patch, New(new): New, mut visit: Visit) -> kopf::Result<()> {
-    visit.attempt().await?;
+async fn follow(patch: Patch, New(new): New, mut call: Call) -> kopf::Result<()> {
+    call.attempt().await?;
     patch.status().set("followed", new);
-    visit.succeed();
+    call.succeed();
     Ok(())
 }
 
 #[kopf::on::delete("kopfexamples")]
-async fn unmake(mut visit: Visit) -> kopf::Result<()> {
-    visit.attempt().await?;
-    visit.succeed();
+async fn unmake(mut call: Call) -> kopf::Result<()> {
+    call.attempt().await?;
+    call.succeed();
     Ok(())
 }
 
 #[kopf::on::resume("kopfexamples")]
-async fn meet(Spec(spec): Spec, mut visit: Visit) -> kopf::Result<Value> {
-    visit.attempt().await?;
-    visit.succeed();
+async fn meet(Spec(spec): Spec, mut call: Call) -> kopf::Result<Value> {
+    call.attempt().await?;
+    call.succeed();
     Ok(json!({"field": spec["field"]}))
 }
 
@@ -165,34 +162,34 @@ fn fields(Uid(uid): Uid, Spec(spec): Spec) -> (String, Value) {
 }
 
 #[kopf::on::event("kopfexamples")]
-fn watch(event: Event, Spec(spec): Spec, Uid(uid): Uid, index: Index<fields>, visit: Visit) {
+fn watch(event: Event, Spec(spec): Spec, Uid(uid): Uid, index: Index<fields>, call: Call) {
     let indexed: Vec<Value> = index.get(&uid).iter().cloned().collect();
     let expected: &[Value] = match event.event_type {
         EventType::Deleted => &[],
         _ => &[spec["field"].clone()],
     };
     if indexed != expected {
-        visit.object_to(&format!("{expected:?} is indexed as {indexed:?}"));
+        call.report_violation(&format!("{expected:?} is indexed as {indexed:?}"));
     }
-    visit.succeed();
+    call.succeed();
 }
 
-/// How many objects are known. Whoever asks can tell whether it is all of them.
+/// Returns the number of indexed objects.
 #[kopf::on::probe]
 fn known(index: Index<fields>) -> usize {
     index.len()
 }
 
 #[kopf::daemon("kopfexamples", cancellation_timeout = 1)]
-async fn guard(stopped: Stopped, visit: Visit) {
+async fn guard(stopped: Stopped, call: Call) {
     stopped.requested().await;
-    visit.succeed();
+    call.succeed();
 }
 
 #[kopf::timer("kopfexamples", interval = 1)]
-async fn tick(patch: Patch, mut visit: Visit) -> kopf::Result<()> {
-    visit.attempt().await?;
+async fn tick(patch: Patch, mut call: Call) -> kopf::Result<()> {
+    call.attempt().await?;
     patch.status().set("ticked", std::process::id());
-    visit.succeed();
+    call.succeed();
     Ok(())
 }

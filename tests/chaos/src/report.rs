@@ -1,23 +1,23 @@
-//! What is said in the end.
+//! The report of a run.
 
 use std::io::Write as _;
 
 use kopf_sandbox::fault::Injected;
 
-/// Writes a line at once: what follows takes a while.
-macro_rules! tell {
+/// Prints a line to stdout.
+macro_rules! print_line {
     ($($text:tt)*) => {
         $crate::report::line(format_args!($($text)*))
     };
 }
-pub(crate) use tell;
+pub(crate) use print_line;
 
 pub(crate) fn line(text: std::fmt::Arguments<'_>) {
-    // Nobody may be there to read it.
+    // stdout may be closed.
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
-/// The figures of a run, and what must not have happened.
+/// The figures and findings of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rounds: u64,
@@ -43,22 +43,22 @@ impl Report {
             frozen_watches,
             ..
         } = self.faults;
-        tell!("rounds           {}", self.rounds);
-        tell!("kills            {}", self.kills);
-        tell!("changes by users {}", self.changes);
-        tell!("steps of handlers {}", self.calls);
-        tell!("versions judged  {}", self.versions);
-        tell!(
+        print_line!("rounds           {}", self.rounds);
+        print_line!("kills            {}", self.kills);
+        print_line!("changes by users {}", self.changes);
+        print_line!("handler steps    {}", self.calls);
+        print_line!("object versions  {}", self.versions);
+        print_line!(
             "faults           {errors} errors, {resets} resets, {half_open} half-open connections, \
-             {latencies} slow answers, {compactions} compactions, {cut_watches} cut watches, \
+             {latencies} slow responses, {compactions} compactions, {cut_watches} cut watches, \
              {frozen_watches} frozen watches, {dropped_events} dropped events, \
-             {delayed_events} late events"
+             {delayed_events} delayed events"
         );
         if self.findings.is_empty() {
-            tell!("findings         none");
+            print_line!("findings         none");
         }
         for finding in &self.findings {
-            tell!("FINDING          {finding}");
+            print_line!("FINDING          {finding}");
         }
     }
 }

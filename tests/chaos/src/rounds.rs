@@ -1,5 +1,5 @@
-//! Round after round: the operator lives for a while amid troubles, and is killed in an unlucky moment.
-//! Then it is left in peace, and everything must come to a good end.
+//! Rounds of faults, each ended by a kill of the operator at a random time. Then a run without
+//! faults, in which all objects must reach their final state.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -9,19 +9,19 @@ use anyhow::{Context as _, Result, bail};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::chance::Chance;
+use crate::checks::{background_problems, unsettled, violations};
 use crate::cluster::Cluster;
-use crate::judging::{astray, unsettled, violations};
+use crate::faults;
 use crate::ledger::{ADDRESS, Ledger};
 use crate::probing::Probe;
-use crate::report::{Report, tell};
-use crate::trouble;
+use crate::random::Random;
+use crate::report::{Report, print_line};
 use crate::workload::Workload;
 
-/// How long it may take until all is well after the last trouble.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit for reaching the final state after the last fault.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// By which the process knows that it is the operator.
+/// Environment variable of operator processes.
 pub(crate) const ROLE: &str = "KOPF_CHAOS_ROLE";
 
 pub(crate) async fn run(seed: u64, length: Duration, most: usize, log: &Path) -> Result<Report> {
@@ -32,32 +32,32 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize, log: &Path) ->
     let (address, _listening) = ledger.open().await?;
     let probe = Probe::choose().await?;
     let start = || start(&kubeconfig, &address, probe, log);
-    let mut chance = Chance::new(seed);
+    let mut random = Random::new(seed);
     let mut workload = Workload::default();
     let mut report = Report::default();
     let until = Instant::now() + length;
     while Instant::now() < until {
         report.rounds += 1;
-        let troubles = trouble::stir(cluster.sandbox.faults(), &mut chance);
-        tell!(
+        let injected = faults::replace(cluster.sandbox.faults(), &mut random);
+        print_line!(
             "round {}: {} objects; {}",
             report.rounds,
             workload.live.len(),
-            troubles.join(", ")
+            injected.join(", ")
         );
         let mut operator = start()?;
-        let life = Instant::now() + chance.millis(200..5_000);
+        let life = Instant::now() + random.millis(200..5_000);
         while Instant::now() < life {
-            workload.step(&cluster, &mut chance, most).await?;
-            if chance.number(0..20) == 0 {
-                trouble::blow(cluster.sandbox.faults(), &mut chance);
+            workload.step(&cluster, &mut random, most).await?;
+            if random.number(0..20) == 0 {
+                faults::interrupt(cluster.sandbox.faults(), &mut random);
             }
-            sleep(chance.millis(5..120)).await;
+            sleep(random.millis(5..120)).await;
         }
         if let Some(status) = operator.try_wait()? {
             report
                 .findings
-                .push(format!("the operator has ended by itself: {status}"));
+                .push(format!("the operator exited unexpectedly: {status}"));
         } else {
             operator.kill().await?;
             report.kills += 1;
@@ -65,10 +65,7 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize, log: &Path) ->
     }
 
     cluster.sandbox.faults().clear();
-    tell!(
-        "peace: {} objects are to be brought to their end",
-        workload.live.len()
-    );
+    print_line!("recovery: {} objects", workload.live.len());
     let mut operator = start()?;
     let process = operator.id().unwrap_or_default();
     report
@@ -108,10 +105,10 @@ fn start(kubeconfig: &Path, ledger: &str, probe: Probe, log: &Path) -> Result<Ch
         .stderr(log)
         .kill_on_drop(true)
         .spawn()
-        .context("the operator cannot be started")
+        .context("cannot start the operator")
 }
 
-/// Waits until all is as it should be; says what is not, if that takes too long.
+/// Waits for the final state. Returns the remaining problems after [`TIMEOUT`].
 pub(crate) async fn settle(
     cluster: &Cluster,
     workload: &Workload,
@@ -119,13 +116,13 @@ pub(crate) async fn settle(
     process: u32,
     probe: Option<Probe>,
 ) -> Result<Vec<String>> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let objects = cluster.list().await?;
         let mut problems = unsettled(&objects, workload);
-        problems.extend(astray(&ledger.entries(), process, &objects));
+        problems.extend(background_problems(&ledger.entries(), process, &objects));
         if let Some(probe) = probe {
-            problems.extend(probe.complaint(objects.len()).await);
+            problems.extend(probe.problem(objects.len()).await);
         }
         if problems.is_empty() || Instant::now() > until {
             return Ok(problems);
@@ -134,20 +131,20 @@ pub(crate) async fn settle(
     }
 }
 
-/// Ends the operator as a cluster would do it.
+/// Stops the operator by SIGTERM, like a cluster. Returns a problem if it does not exit with 0.
 async fn end(operator: &mut Child) -> Result<Option<String>> {
     let Some(process) = operator.id() else {
-        bail!("the operator has ended by itself");
+        bail!("the operator exited unexpectedly");
     };
     let kill = Command::new("kill")
         .args(["-TERM", &process.to_string()])
         .status();
-    anyhow::ensure!(kill.await?.success(), "the operator cannot be told to end");
+    anyhow::ensure!(kill.await?.success(), "cannot send SIGTERM to the operator");
     match timeout(Duration::from_secs(30), operator.wait()).await {
         Ok(status) => {
             let status = status?;
-            Ok((!status.success()).then(|| format!("the operator has not ended well: {status}")))
+            Ok((!status.success()).then(|| format!("the operator failed: {status}")))
         }
-        Err(_) => Ok(Some("the operator does not end".to_owned())),
+        Err(_) => Ok(Some("the operator does not exit after SIGTERM".to_owned())),
     }
 }

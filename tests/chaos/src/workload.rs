@@ -1,4 +1,4 @@
-//! What users do meanwhile: objects are created, changed and deleted.
+//! Changes by users: objects are created, changed and deleted.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,33 @@ use anyhow::Result;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use crate::chance::Chance;
 use crate::cluster::Cluster;
+use crate::random::Random;
 
-/// What was done, and what is to be expected.
+/// The changes by users, and the expected objects.
 #[derive(Debug, Default)]
 pub(crate) struct Workload {
-    /// The objects that should be there in the end, with the value of their field.
+    /// The expected objects, with the value of their field.
     pub(crate) live: BTreeMap<String, u64>,
-    /// The uids of those that should not.
+    /// The uids of deleted objects that had the finalizer.
     pub(crate) deleted: Vec<String>,
     uids: BTreeMap<String, String>,
     pub(crate) changes: u64,
 }
 
 impl Workload {
-    /// Does one thing.
+    /// Makes one random change.
     pub(crate) async fn step(
         &mut self,
         cluster: &Cluster,
-        chance: &mut Chance,
+        random: &mut Random,
         most: usize,
     ) -> Result<()> {
         self.changes += 1;
         let field = self.changes;
         let names: Vec<String> = self.live.keys().cloned().collect();
-        let roll = chance.number(0..10);
-        match chance.pick(&names) {
+        let roll = random.number(0..10);
+        match random.pick(&names) {
             Some(name) if roll < 5 => {
                 let patch = Patch::Merge(json!({"spec": {"field": field}}));
                 let objects = &cluster.objects;
@@ -42,15 +42,15 @@ impl Workload {
             Some(name) if roll == 9 || names.len() >= most => {
                 self.delete(cluster, name).await?;
             }
-            _ if names.len() < most => self.create(cluster, chance, field).await?,
+            _ if names.len() < most => self.create(cluster, random, field).await?,
             _ => {}
         }
         Ok(())
     }
 
-    async fn create(&mut self, cluster: &Cluster, chance: &mut Chance, field: u64) -> Result<()> {
+    async fn create(&mut self, cluster: &Cluster, random: &mut Random, field: u64) -> Result<()> {
         let name = format!("object-{field}");
-        let items: Vec<String> = (0..chance.number(0..3))
+        let items: Vec<String> = (0..random.number(0..3))
             .map(|n| format!("item{n}"))
             .collect();
         let object = serde_json::from_value(json!({
@@ -70,7 +70,7 @@ impl Workload {
     }
 
     async fn delete(&mut self, cluster: &Cluster, name: &str) -> Result<()> {
-        // What the operator has never seen is not held by its finalizer, and goes unnoticed.
+        // Without the finalizer, the operator does not notice the deletion.
         let held = cluster
             .objects
             .get(name)
@@ -91,7 +91,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Deletes what is left.
+    /// Deletes all remaining objects.
     pub(crate) async fn clean(&mut self, cluster: &Cluster) -> Result<()> {
         let names: Vec<String> = self.live.keys().cloned().collect();
         for name in names {

@@ -1,4 +1,4 @@
-//! Everything that needs other crates, with `kopf` as the only dependency.
+//! Custom resources and command lines, which need other crates, with `kopf` as the only dependency.
 
 use kopf::clap::{self, Parser, Subcommand};
 use kopf::cli::{Commands, Program};

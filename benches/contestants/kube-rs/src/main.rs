@@ -1,5 +1,6 @@
-//! The same work as a small controller on kube-rs: two patches per new object, and a mark to know it by.
-//! It keeps no diffs, no retries, no progress: what it costs is what the client and the runtime cost.
+//! The same work as a small controller on kube-rs: two patches per new object, and an annotation on
+//! handled objects. Without diffs, retries and progress, it measures the client and the runtime
+//! only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
-/// Without a limit, it would open a connection for each object that waits.
+/// Without a limit, it would open a connection for each waiting object.
 const CONCURRENCY: u16 = 32;
 
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
@@ -40,7 +41,7 @@ struct KopfExampleStatus {
 #[tokio::main]
 async fn main() -> Result<()> {
     let namespace = std::env::args().nth(1);
-    let namespace = namespace.context("the namespace is the one argument")?;
+    let namespace = namespace.context("missing argument: the namespace")?;
     let api: Api<KopfExample> = Api::namespaced(Client::try_default().await?, &namespace);
     Controller::new(api.clone(), watcher::Config::default())
         .with_config(Config::default().concurrency(CONCURRENCY))

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::proxy::Proxy;
 use crate::load;
-use crate::operators::contestants::beside;
+use crate::operators::contestants::sibling;
 use crate::operators::objects;
 use crate::usage::Usage;
 
@@ -25,10 +25,10 @@ pub(super) const NAMESPACE: &str = "bench-replicas";
 /// Number of shards of `--shards=auto`.
 const SHARDS: usize = 12;
 
-/// Interval of the checks, which is that of the renewals of Leases.
-const PAUSE: Duration = Duration::from_secs(2);
+/// Interval of the checks, equal to the renewal interval of Leases.
+const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Bytes that a replica receives in that interval for its Leases alone, at most.
+/// Upper bound of the bytes that an idle replica receives for its Leases per interval.
 const IDLE: u64 = 256 * 1024;
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -82,7 +82,7 @@ impl Cluster {
         self.sandbox.shutdown().await;
     }
 
-    /// Returns the numbers of shards of all replicas that hold some.
+    /// Returns the number of shards of each replica that holds any.
     async fn held(&self) -> Result<Vec<usize>> {
         let path = format!(
             "/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases?labelSelector=kopf.dev/role%3Dshard"
@@ -106,7 +106,7 @@ struct Replica {
     proxy: Proxy,
 }
 
-/// The counters of one replica at one moment.
+/// The counters of one replica at one point in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counters {
     pub(super) cpu: Duration,
@@ -123,8 +123,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Starts replicas, and waits until they have divided the shards evenly. Their handler waits for so
-    /// many milliseconds.
+    /// Starts replicas, and waits until they have divided the shards evenly. The handler takes
+    /// `handler_wait` milliseconds.
     pub(super) async fn start(
         cluster: &Cluster,
         count: usize,
@@ -140,7 +140,7 @@ impl Group {
             let text = cluster.listening.kubeconfig();
             std::fs::write(&kubeconfig, text.replace(&direct, &proxied))?;
             let log = std::fs::File::create(folder.path().join(format!("log-{number}")))?;
-            let mut command = Command::new(beside("bench-operator")?);
+            let mut command = Command::new(sibling("bench-operator")?);
             command.args(["run", "--standalone", "--namespace", NAMESPACE]);
             command.args(["--leader-elect-name=bench", "--shards=auto"]);
             command.args(["--leader-elect-namespace", NAMESPACE]);
@@ -154,13 +154,17 @@ impl Group {
                 .stderr(log)
                 .kill_on_drop(true)
                 .spawn()
-                .context("bench-operator cannot be started: is it built?")?;
+                .context("cannot start bench-operator: is it built?")?;
             replicas.push(Replica { child, proxy });
         }
         let began = Instant::now();
         while cluster.held().await? != vec![SHARDS / count; count] {
-            ensure!(began.elapsed() < LIMIT, "the shards are not divided evenly");
-            sleep(PAUSE).await;
+            let is_late = began.elapsed() >= LIMIT;
+            ensure!(
+                !is_late,
+                "the shards are not divided evenly after {LIMIT:?}"
+            );
+            sleep(INTERVAL).await;
         }
         Ok(Self {
             replicas,
@@ -168,18 +172,19 @@ impl Group {
         })
     }
 
-    /// Waits until all replicas receive nothing but their Leases.
+    /// Waits until all replicas receive only Leases.
     pub(super) async fn settle(&self) -> Result<()> {
         let received = || self.replicas.iter().map(|one| one.proxy.received());
         let began = Instant::now();
         loop {
             let before: Vec<u64> = received().collect();
-            sleep(PAUSE).await;
+            sleep(INTERVAL).await;
             let mut growth = received().zip(before);
             if growth.all(|(after, before)| after - before < IDLE) {
                 return Ok(());
             }
-            ensure!(began.elapsed() < LIMIT, "the replicas are still busy");
+            let is_late = began.elapsed() >= LIMIT;
+            ensure!(!is_late, "the replicas are still busy after {LIMIT:?}");
         }
     }
 
@@ -197,9 +202,9 @@ impl Group {
 }
 
 impl Replica {
-    #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+    #[allow(clippy::cast_precision_loss, reason = "a rounded figure")]
     fn counters(&self) -> Result<Counters> {
-        let id = self.child.id().context("a replica has ended")?;
+        let id = self.child.id().context("a replica has exited")?;
         let usage = Usage::of(id);
         Ok(Counters {
             cpu: usage.cpu()?,

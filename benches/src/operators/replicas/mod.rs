@@ -1,8 +1,8 @@
-//! Several replicas that divide the objects among each other, on sandboxes with and without server-side
-//! sharding: the cost of each replica, and their throughput with a handler that waits.
+//! Replicas that divide the objects, on sandboxes with and without server-side sharding: the cost
+//! per replica, and the throughput with a slow handler.
 //!
-//! The objects of the first measurement have the records of a finished handling, so that nothing is written
-//! and the cost is that of receiving and keeping them. They are created after the shards are divided.
+//! The objects of the first measurement have the diff-base of a finished handling, so that the
+//! replicas only receive and keep them. They are created after the shards are divided.
 
 mod group;
 mod proxy;
@@ -16,7 +16,7 @@ use self::group::{Cluster, Group, Sharding};
 use super::handled::Handled;
 use super::{CREATORS, objects};
 use crate::load;
-use crate::report::{Report, Target, tell};
+use crate::report::{Report, Target, print_status};
 
 /// Numbers of replicas.
 const REPLICAS: [usize; 3] = [1, 2, 4];
@@ -35,11 +35,11 @@ struct Cost {
 pub(crate) async fn measure(report: &mut Report, quiet: u32, handled: u32) -> Result<()> {
     for replicas in REPLICAS {
         for sharding in [Sharding::ByServer, Sharding::ByReplicas] {
-            // A single replica has all shards and restricts nothing.
+            // A single replica has all shards and filters nothing.
             if replicas == 1 && sharding == Sharding::ByReplicas {
                 continue;
             }
-            tell(format_args!(
+            print_status(format_args!(
                 "Replicas: {quiet} objects, {replicas} replicas, {sharding}…"
             ));
             let costs = costs(replicas, sharding, quiet).await;
@@ -48,7 +48,7 @@ pub(crate) async fn measure(report: &mut Report, quiet: u32, handled: u32) -> Re
         }
     }
     for replicas in REPLICAS {
-        tell(format_args!(
+        print_status(format_args!(
             "Replicas: {handled} objects with a handler of {WAIT} ms, {replicas} replicas…"
         ));
         let rate = throughput(replicas, handled).await?;
@@ -62,7 +62,7 @@ pub(crate) async fn measure(report: &mut Report, quiet: u32, handled: u32) -> Re
     Ok(())
 }
 
-/// Returns the costs of all replicas from their agreement until all objects have arrived.
+/// Returns the costs of all replicas, from the division of shards to the arrival of all objects.
 async fn costs(replicas: usize, sharding: Sharding, count: u32) -> Result<Vec<Cost>> {
     let cluster = Cluster::start(sharding).await?;
     let group = Group::start(&cluster, replicas, None).await?;
@@ -82,7 +82,7 @@ async fn costs(replicas: usize, sharding: Sharding, count: u32) -> Result<Vec<Co
     Ok(costs)
 }
 
-/// Adds the averages over the replicas. Shards are of nearly the same size.
+/// Adds the averages of the replicas. All shards have about the same size.
 fn add(report: &mut Report, costs: &[Cost], sharding: Sharding, objects: u32) {
     let replicas = costs.len();
     let mean = |value: fn(&Cost) -> f64| {
@@ -121,7 +121,7 @@ async fn create_handled(cluster: &Cluster, count: u32) -> Result<()> {
         }
     })
     .await
-    .context("objects cannot be created")?;
+    .context("cannot create objects")?;
     Ok(())
 }
 

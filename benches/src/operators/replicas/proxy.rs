@@ -1,4 +1,4 @@
-//! A TCP proxy in front of the server: it counts the bytes that one replica receives.
+//! A TCP proxy that counts the bytes received by one replica.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Proxy {
         })
     }
 
-    /// Returns the bytes that the server has sent, with TLS.
+    /// Returns the bytes sent by the server, including TLS.
     pub(super) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }

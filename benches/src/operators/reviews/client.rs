@@ -1,7 +1,6 @@
-//! Who asks: some connections that are kept open, with one request at a time on each of them.
+//! The client: keep-alive connections with one request in flight each.
 //!
-//! It shares processors with the server, so it does no more than what it takes to know that all answers
-//! are right, and all of it on one thread.
+//! It shares CPUs with the server, so it runs on one thread and only verifies the responses.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,76 +17,76 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::answer::parse;
-use super::question::Question;
+use super::request::ReviewRequest;
+use super::response::parse;
 
 pub(super) const CONNECTIONS: u32 = 16;
-/// After so many failures, each on a new connection, the figures would be worth nothing.
-const HOPELESS: usize = 10;
-/// How long one answer can take.
+/// Number of failures after which the measurement is aborted.
+const MAX_FAILURES: usize = 10;
+/// Time limit of one response.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a number of reviews can take.
+/// Time limit of a fixed number of reviews.
 const LONG: Duration = Duration::from_secs(600);
-/// Larger than any answer.
+/// Larger than any response.
 const BUFFER: usize = 4 * 1024;
 
-/// How long to go on.
+/// The end of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Until {
     Time(Duration),
     Count(u32),
 }
 
-/// What has come of it.
+/// The result of a measurement.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// How long each review has taken that was answered as it should be.
+    /// The times of successful reviews.
     pub(super) times: Vec<Duration>,
-    /// The others, each with its reason.
+    /// The errors of failed reviews.
     pub(super) failures: Vec<anyhow::Error>,
 }
 
-/// Clones ask the same server.
+/// A client of one server. Clones use the same server.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) address: SocketAddr,
     connector: TlsConnector,
-    question: Question,
+    request: ReviewRequest,
 }
 
 /// An open connection.
 struct Connection {
     stream: TlsStream<TcpStream>,
-    /// What has come and is not read yet.
+    /// Received bytes that are not parsed yet.
     buffer: Vec<u8>,
 }
 
 impl Client {
-    /// For a server that is not there yet, at an address that nobody else has.
+    /// Reserves an address for a server that is not started yet.
     pub(super) async fn new(authority: CertificateDer<'static>) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(authority)?;
         let config = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        // Free until it is needed, most probably.
+        // The port is most likely free until the server binds it.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         Ok(Self {
             address: listener.local_addr()?,
             connector: TlsConnector::from(Arc::new(config)),
-            question: Question::new()?,
+            request: ReviewRequest::new()?,
         })
     }
 
-    /// Has one review answered.
+    /// Sends one review on a new connection.
     pub(super) async fn try_once(&self) -> Result<()> {
         let mut connection = self.connect().await?;
-        let mut question = self.question.clone();
-        timeout(LIMIT, connection.ask(&mut question)).await??;
+        let mut request = self.request.clone();
+        timeout(LIMIT, connection.send(&mut request)).await??;
         Ok(())
     }
 
-    /// Sends reviews by all connections at once.
+    /// Sends reviews on all connections concurrently.
     pub(super) async fn review(&self, until: Until) -> Result<Outcome> {
         let client = self.clone();
         let asking = spawn_blocking(move || {
@@ -98,7 +97,7 @@ impl Client {
             };
             let working = async { timeout(limit, client.work_all(until)).await };
             let working = runtime.block_on(working);
-            working.context("the reviews do not come to their end")?
+            working.with_context(|| format!("the reviews have not finished after {limit:?}"))?
         });
         asking.await?
     }
@@ -122,9 +121,9 @@ impl Client {
         Ok(all)
     }
 
-    /// Sends reviews by one connection, one after another; by another one if it breaks.
+    /// Sends reviews on one connection, one after another. Reconnects if it breaks.
     async fn work(&self, until: Until) -> Result<Outcome> {
-        let mut question = self.question.clone();
+        let mut request = self.request.clone();
         let mut outcome = Outcome::default();
         let mut connection = None;
         let began = Instant::now();
@@ -143,17 +142,17 @@ impl Client {
                 None => self.connect().await?,
             };
             let sent = Instant::now();
-            let asked = open.ask(&mut question).await;
+            let result = open.send(&mut request).await;
             now = Instant::now();
-            match asked {
+            match result {
                 Ok(is_kept) => {
                     outcome.times.push(now - sent);
                     connection = is_kept.then_some(open);
                 }
-                Err(error) if outcome.failures.len() < HOPELESS => {
+                Err(error) if outcome.failures.len() < MAX_FAILURES => {
                     outcome.failures.push(error);
                 }
-                Err(error) => return Err(error.context("there are too many failures")),
+                Err(error) => return Err(error.context("too many failures")),
             }
         }
     }
@@ -170,22 +169,22 @@ impl Client {
 }
 
 impl Connection {
-    /// Has one review answered; says whether the connection can be used again.
-    async fn ask(&mut self, question: &mut Question) -> Result<bool> {
-        self.stream.write_all(question.next()?).await?;
+    /// Sends one review. Returns `true` if the connection can be reused.
+    async fn send(&mut self, request: &mut ReviewRequest) -> Result<bool> {
+        self.stream.write_all(request.next()?).await?;
         self.stream.flush().await?;
         loop {
-            let Some(answer) = parse(&self.buffer)? else {
+            let Some(response) = parse(&self.buffer)? else {
                 let read = self.stream.read_buf(&mut self.buffer).await?;
-                ensure!(read > 0, "the connection has ended before the answer");
+                ensure!(read > 0, "the connection was closed before the response");
                 continue;
             };
-            let text = || String::from_utf8_lossy(&answer.body).into_owned();
-            ensure!(answer.status == 200, "{}: {}", answer.status, text());
-            question.check(&answer.body).with_context(text)?;
-            let is_extra = answer.size != self.buffer.len();
-            ensure!(!is_extra, "there is more than the answer");
-            let is_kept = answer.is_kept;
+            let text = || String::from_utf8_lossy(&response.body).into_owned();
+            ensure!(response.status == 200, "{}: {}", response.status, text());
+            request.check(&response.body).with_context(text)?;
+            let is_extra = response.size != self.buffer.len();
+            ensure!(!is_extra, "unexpected bytes after the response");
+            let is_kept = response.is_kept;
             self.buffer.clear();
             return Ok(is_kept);
         }
@@ -210,15 +209,15 @@ mod tests {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Answers these in turn, to whoever asks; says how many connections there were.
+    /// Sends these responses in turn. Returns the number of connections.
     async fn serve(
         listener: TcpListener,
         acceptor: TlsAcceptor,
-        answers: &[(&str, &str, bool)],
+        responses: &[(&str, &str, bool)],
     ) -> u32 {
-        let mut answers = answers.iter();
+        let mut responses = responses.iter();
         let mut connections = 0;
-        while answers.len() > 0 {
+        while responses.len() > 0 {
             let (stream, _) = listener.accept().await.unwrap();
             let mut stream = acceptor.accept(stream).await.unwrap();
             connections += 1;
@@ -235,14 +234,14 @@ mod tests {
                 request.clear();
                 let uid = text.split("705ab4f5").nth(1).unwrap();
                 let uid = uid.split('"').next().unwrap();
-                let (status, header, is_allowed) = answers.next().unwrap();
+                let (status, header, is_allowed) = responses.next().unwrap();
                 let body = format!(
                     r#"{{"response": {{"uid": "705ab4f5{uid}", "allowed": {is_allowed}}}}}"#
                 );
                 let length = body.len();
-                let answer =
+                let response =
                     format!("HTTP/1.1 {status}\r\n{header}content-length: {length}\r\n\r\n{body}");
-                stream.write_all(answer.as_bytes()).await.unwrap();
+                stream.write_all(response.as_bytes()).await.unwrap();
                 stream.flush().await.unwrap();
             }
         }
@@ -255,7 +254,7 @@ mod tests {
         let mut client = Client::new(made.cert.der().clone()).await.unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         client.address = listener.local_addr().unwrap();
-        let answers = [
+        let responses = [
             ("200 OK", "", true),
             ("500 Oops", "", true),
             ("200 OK", "", false),
@@ -263,13 +262,16 @@ mod tests {
             ("200 OK", "", true),
             ("200 OK", "", true),
         ];
-        let serving = serve(listener, acceptor(&made), &answers);
+        let serving = serve(listener, acceptor(&made), &responses);
         let (outcome, connections) = tokio::join!(client.work(Until::Count(6)), serving);
         let outcome = outcome.unwrap();
         assert_eq!((outcome.times.len(), connections), (4, 4));
         let failures: Vec<_> = outcome.failures.iter().map(|e| format!("{e:#}")).collect();
         assert!(failures[0].starts_with("500: {"), "{failures:?}");
-        assert!(failures[1].ends_with("it is not allowed"), "{failures:?}");
+        assert!(
+            failures[1].ends_with("the object is denied"),
+            "{failures:?}"
+        );
         assert_eq!(failures.len(), 2);
     }
 }

@@ -1,10 +1,10 @@
-//! Admission: how many reviews a trivial validating handler answers over TLS by connections that are kept
-//! open, how long each of them takes, and how much of the processors the server takes for them. Ours and
-//! the original, one after the other, with the same certificate and the same client.
+//! Admission reviews with a trivial validating handler over keep-alive TLS connections: rate,
+//! latency and CPU time of the server. The operators run one after another with the same
+//! certificate and the same client.
 
-mod answer;
 mod client;
-mod question;
+mod request;
+mod response;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,23 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use self::client::{CONNECTIONS, Client, Until};
-use super::contestants::{Contestant, beside, original};
+use super::contestants::{Contestant, original, sibling};
 use super::{log_end, objects, python};
-use crate::report::{Report, Target, percentile, tell};
+use crate::report::{Report, Target, percentile, print_status};
 use crate::servers::{self, Process};
 use crate::usage::Usage;
 
-/// Who reviews: a trivial function in each language.
+/// The compared operators.
 const REVIEWERS: [Contestant; 3] = [Contestant::Original, Contestant::Python, Contestant::Ours];
 const WARM_UP: Duration = Duration::from_secs(2);
 const WINDOW: Duration = Duration::from_secs(10);
 const LIMIT: Duration = Duration::from_secs(60);
-/// What came out for one of them.
+/// The results of one operator.
 struct Figures {
     per_second: f64,
-    /// How many it answers in a second of its time on processors, whoever else uses them.
+    /// Reviews per second of CPU time of the server.
     per_cpu_second: f64,
-    /// How much of the time on processors the client has had, in percent.
+    /// The client's share of the CPU time, in percent.
     client_share: f64,
     median: f64,
     worst: f64,
@@ -53,7 +53,7 @@ pub(crate) async fn measure(
         if !contestants.contains(&contestant) {
             continue;
         }
-        tell(format_args!("Operators: reviews, {}…", contestant.name()));
+        print_status(format_args!("Operators: reviews, {}…", contestant.name()));
         contestant.install().await?;
         let mut running = bench.start(contestant)?;
         let measured = measure_one(report, &bench, contestant, &mut running).await;
@@ -66,10 +66,10 @@ pub(crate) async fn measure(
         };
         let measured = measured.with_context(|| {
             let log = log_end(&bench.log());
-            format!("reviews, {}; it says:\n{log}", contestant.name())
+            format!("reviews, {}; its log:\n{log}", contestant.name())
         })?;
         all.push((contestant, measured));
-        // The next one is to listen at the same port.
+        // The next one listens on the same port.
         running.kill().await?;
     }
     let find = |wanted| {
@@ -113,9 +113,9 @@ async fn measure_one(
     contestant: Contestant,
     running: &mut Child,
 ) -> Result<(Figures, Usage)> {
-    let server = Usage::of(running.id().context("it has ended")?);
+    let server = Usage::of(running.id().context("the operator has exited")?);
     bench.ready(running).await?;
-    bench.warm_up().await.context("the first reviews")?;
+    bench.warm_up().await.context("warm-up")?;
     let figures = bench.figures(server).await?;
     add(report, contestant, &figures);
     Ok((figures, server))
@@ -150,7 +150,7 @@ fn add(report: &mut Report, contestant: Contestant, figures: &Figures) {
 
 fn add_failures(report: &mut Report, whose: impl Display, failures: &[anyhow::Error]) {
     for failure in failures {
-        tell(format_args!("A review has failed: {failure:#}"));
+        print_status(format_args!("A review has failed: {failure:#}"));
     }
     let count = u32::try_from(failures.len()).unwrap_or(u32::MAX);
     report.add(
@@ -161,7 +161,7 @@ fn add_failures(report: &mut Report, whose: impl Display, failures: &[anyhow::Er
     );
 }
 
-/// Measures the growth of memory, which must be flat.
+/// Measures the growth of memory, which must be close to zero.
 async fn measure_memory(
     report: &mut Report,
     bench: &Bench,
@@ -211,7 +211,7 @@ impl Bench {
         let mut command = match contestant {
             Contestant::Original => Command::new(original()?),
             Contestant::Python => python::command()?,
-            _ => Command::new(beside("bench-reviews")?),
+            _ => Command::new(sibling("bench-reviews")?),
         };
         command.args(["run", "--standalone", "--all-namespaces", "--quiet"]);
         if contestant != Contestant::Ours {
@@ -227,14 +227,14 @@ impl Bench {
             .stderr(std::fs::File::create(self.log())?)
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("{} cannot be started", contestant.name()))
+            .with_context(|| format!("cannot start {}", contestant.name()))
     }
 
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
-    /// Waits until a review is answered.
+    /// Waits until the operator responds to a review.
     async fn ready(&self, running: &mut Child) -> Result<()> {
         let began = Instant::now();
         loop {
@@ -242,10 +242,10 @@ impl Bench {
                 return Ok(());
             };
             if let Some(status) = running.try_wait()? {
-                return Err(error.context(format!("it has ended: {status}")));
+                return Err(error.context(format!("the operator has exited: {status}")));
             }
             if began.elapsed() > LIMIT {
-                return Err(error.context("it does not answer in a minute"));
+                return Err(error.context("the operator does not respond after a minute"));
             }
             sleep(Duration::from_millis(200)).await;
         }

@@ -1,4 +1,4 @@
-//! The objects of the demo, as any client would handle them.
+//! A client of the demo's objects.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::failure::Failure;
 
-/// It takes a second or two: this is for machines in deep trouble only.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Upper bound of one step, which usually takes one or two seconds.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often the object is looked at: the server is in this process.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Polling interval. The server runs in this process, so requests are cheap.
+const INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the operator has handled last; it writes it when all handlers have succeeded or failed.
+/// Annotation with the diff-base, written when all handlers have succeeded or failed.
 const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
 /// The bakeries of one town.
@@ -48,9 +48,9 @@ impl Bakeries {
         result.map(|_| ()).map_err(refused)
     }
 
-    /// Waits until the operator has handled the object with so many loaves, and shows the object.
+    /// Waits until the operator has handled the object with `loaves`, and returns the object.
     pub(super) async fn handled(&self, name: &str, loaves: u64) -> Result<Value, Failure> {
-        let what = format!("the bakery {name} is not handled in time");
+        let what = format!("bakery {name} was not handled within {TIMEOUT:?}");
         self.until(what, async || {
             let object = self.api.get_opt(name).await.map_err(refused)?;
             let object = object.and_then(|object| serde_json::to_value(object).ok());
@@ -61,7 +61,7 @@ impl Bakeries {
 
     /// Waits until the object is gone.
     pub(super) async fn gone(&self, name: &str) -> Result<(), Failure> {
-        let what = format!("the bakery {name} is not deleted in time");
+        let what = format!("bakery {name} was not deleted within {TIMEOUT:?}");
         self.until(what, async || {
             let object = self.api.get_opt(name).await.map_err(refused)?;
             Ok(object.is_none().then_some(()))
@@ -79,20 +79,20 @@ impl Bakeries {
                 if let Some(found) = look().await? {
                     return Ok(found);
                 }
-                sleep(PAUSE).await;
+                sleep(INTERVAL).await;
             }
         };
-        let result = timeout(PATIENCE, looking).await;
+        let result = timeout(TIMEOUT, looking).await;
         result.unwrap_or_else(|_| Err(Failure::plain(what)))
     }
 
-    /// What kubectl shows: the server makes the rows and columns.
+    /// Returns the server-side table that kubectl prints.
     pub(super) async fn table(&self) -> Result<Value, Failure> {
         let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
         let request = http::Request::get("/apis/demo.kopf.dev/v1/namespaces/town/bakeries")
             .header(http::header::ACCEPT, accept)
             .body(Vec::new())
-            .map_err(|error| Failure::new("the request is not possible", error))?;
+            .map_err(|error| Failure::new("cannot build the request", error))?;
         self.client.request(request).await.map_err(refused)
     }
 }
@@ -104,12 +104,12 @@ fn is_handled(object: &Value, loaves: u64) -> bool {
         .and_then(|text| serde_json::from_str::<Value>(text).ok());
     let expected = json!(loaves);
     handled.is_some_and(|handled| handled.pointer("/spec/loaves") == Some(&expected))
-        // It is written after the rest.
+        // Written after the diff-base.
         && object.pointer("/status/open").is_some()
 }
 
 fn refused(error: kube::Error) -> Failure {
-    Failure::new("the sandbox refuses what it should do", error)
+    Failure::new("the sandbox rejected the request", error)
 }
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_handled_when_the_operator_says_so() {
+    fn handled_objects_have_a_diff_base_and_a_result() {
         let object = |annotation: &str, status: Value| json!({"metadata": {"annotations": {HANDLED: annotation}}, "status": status});
         let done = r#"{"spec":{"loaves":10}}"#;
         assert!(is_handled(&object(done, json!({"open": {}})), 10));

@@ -1,9 +1,9 @@
-//! The operator of the demo: a handler for each thing that can happen to a bakery.
+//! The handlers of the demo.
 
 use kopf::prelude::*;
 use kopf::{New, Old};
 
-/// Tried again after an error. What it returns goes to the object's status.
+/// Fails once and is retried. Its result is stored in the object's status.
 #[kopf::on::create("bakeries")]
 async fn open(Spec(spec): Spec, retry: Retry, logger: Logger) -> kopf::Result<Value> {
     if *retry == 0 {
@@ -16,7 +16,7 @@ async fn open(Spec(spec): Spec, retry: Retry, logger: Logger) -> kopf::Result<Va
     Ok(json!({"oven": "hot", "attempts": *retry + 1}))
 }
 
-/// Is told what has changed since it was last called.
+/// Receives the diff since the last handling.
 #[kopf::on::update("bakeries")]
 async fn change(diff: Diff, logger: Logger) {
     for item in &diff {
@@ -28,13 +28,13 @@ async fn change(diff: Diff, logger: Logger) {
     }
 }
 
-/// Is called for one field alone, whenever that changes: also from nothing to its first value.
+/// Runs when this field changes, including from nothing to its first value.
 #[kopf::on::field("bakeries", field = "spec.loaves")]
 async fn loaves(Old(old): Old, New(new): New, logger: Logger) {
     logger.info(format_args!("Loaves: {old} -> {new}"));
 }
 
-/// The object is not gone before this has succeeded.
+/// Runs before the object is deleted. The finalizer is kept until it succeeds.
 #[kopf::on::delete("bakeries")]
 async fn close(logger: Logger) {
     logger.info("The oven is off.");

@@ -1,4 +1,4 @@
-//! The operator's log between the lines of the story: the main steps, without time and level.
+//! The operator's log in the demo: the main steps, without time and level.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use tracing_subscriber::{Registry, filter};
 
 use crate::terminal::{Style, Terminal};
 
-/// How those messages begin that are for debugging and still a part of the story.
-const TOLD: [&str; 3] = ["Handler ", "Adding the finalizer", "Removing the finalizer"];
+/// Prefixes of debug messages that are shown.
+const SHOWN: [&str; 3] = ["Handler ", "Adding the finalizer", "Removing the finalizer"];
 
-/// From now on, the log of this process is shown so.
+/// Sets the log format of this process.
 pub(super) fn show(terminal: &Terminal) {
     let layer = Log {
         terminal: terminal.clone(),
@@ -24,7 +24,7 @@ pub(super) fn show(terminal: &Terminal) {
         };
         *metadata.level() <= limit
     });
-    // The only way to fail is that there is another log, and in this command there is none.
+    // Fails only if a subscriber is already set. This command sets no other.
     let subscriber = Registry::default().with(layer.with_filter(filter));
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
@@ -38,7 +38,7 @@ impl<S: Subscriber> Layer<S> for Log {
         let mut record = Record::default();
         event.record(&mut record);
         let level = *event.metadata().level();
-        if level == Level::DEBUG && !TOLD.iter().any(|start| record.message.starts_with(start)) {
+        if level == Level::DEBUG && !SHOWN.iter().any(|start| record.message.starts_with(start)) {
             return;
         }
         let style = match level {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_named() {
+    fn messages_are_prefixed_with_the_object() {
         let mut record = Record::default();
         assert_eq!(record.object(), "");
         "a".clone_into(&mut record.name);

@@ -1,6 +1,6 @@
-//! `kopf demo`: an operator on a sandbox, and the life of an object with both, told step by step.
+//! `kopf demo`: an operator on a sandbox, and the life cycle of an object, step by step.
 //!
-//! With `--once` it ends when the story is told; otherwise, everything stays up to be played with.
+//! With `--once`, the demo exits after the last step. Otherwise, it runs until Ctrl-C.
 
 mod bakeries;
 mod handlers;
@@ -15,19 +15,19 @@ use tokio::time::Instant;
 use self::bakeries::Bakeries;
 use self::story::Story;
 use crate::args::DemoOptions;
-use crate::ending::Ending;
 use crate::failure::{Failure, of_manifests};
+use crate::shutdown::ShutdownSignal;
 use crate::terminal::{Style, Terminal};
 
 const DEFINITION: &str = include_str!("../../demo/1-definition.yaml");
 
 pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<(), Failure> {
-    let mut ending =
-        Ending::catch().map_err(|error| Failure::new("signals cannot be caught", error))?;
+    let mut signal = ShutdownSignal::catch()
+        .map_err(|error| Failure::new("cannot install signal handlers", error))?;
     let began = Instant::now();
     let sandbox = Sandbox::builder()
         .build()
-        .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
+        .map_err(|error| Failure::new("cannot start the sandbox", error))?;
     let client = kube::Client::new(sandbox.service(), "default");
     let story = Story {
         terminal,
@@ -37,10 +37,10 @@ pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<()
     let listening = sandbox
         .listen(Listen::default())
         .await
-        .map_err(|error| Failure::new("the sandbox cannot listen", error))?;
+        .map_err(|error| Failure::new("cannot listen on loopback", error))?;
     let definition = Manifests::parse([("1-definition.yaml", DEFINITION)]).map_err(of_manifests)?;
     definition.load(&sandbox).await.map_err(of_manifests)?;
-    story.step("A Kubernetes API in this process, with a kind of its own: bakeries");
+    story.step("A Kubernetes API in this process, with a custom resource: bakeries");
     let elapsed = began.elapsed().as_secs_f64() * 1000.0;
     story.explain(&format!(
         "{} is ready after {elapsed:.0} ms",
@@ -53,15 +53,15 @@ pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<()
         .handlers_from_macros()
         .all_namespaces()
         .build()
-        .map_err(|error| Failure::new("the operator cannot be made", error))?;
+        .map_err(|error| Failure::new("cannot build the operator", error))?;
     let running = operator
         .start(client)
         .await
-        .map_err(|error| Failure::new("the operator cannot be started", error))?;
+        .map_err(|error| Failure::new("cannot start the operator", error))?;
 
-    // Ctrl-C ends it at any time; nothing is lost, because nothing is kept.
+    // No state is persisted: cancelling at any step loses nothing.
     let result = tokio::select! {
-        () = ending.wait() => Ok(()),
+        () = signal.wait() => Ok(()),
         result = play(options, &story, &listening) => result,
     };
     let stopped = running.stop().await;
@@ -69,8 +69,8 @@ pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<()
     drop(story);
     sandbox.shutdown().await;
     result?;
-    stopped.map_err(|error| Failure::new("the operator has failed", error))?;
-    terminal.plain("stopped; nothing is left of it");
+    stopped.map_err(|error| Failure::new("the operator failed", error))?;
+    terminal.plain("stopped; nothing is kept");
     Ok(())
 }
 
@@ -79,13 +79,13 @@ async fn play(
     story: &Story<'_>,
     listening: &Listening,
 ) -> Result<(), Failure> {
-    story.tell().await?;
+    story.run().await?;
     if options.once {
         return Ok(());
     }
-    story.begin_again().await?;
+    story.recreate().await?;
     let kubeconfig = KubeconfigFile::write(None, listening)
-        .map_err(|error| Failure::new("the kubeconfig is not written", error))?;
+        .map_err(|error| Failure::new("cannot write the kubeconfig", error))?;
     invite(story.terminal, &kubeconfig);
     std::future::pending().await
 }
@@ -95,7 +95,7 @@ fn invite(terminal: &Terminal, kubeconfig: &KubeconfigFile) {
         (Style::Good, "=> "),
         (
             Style::Strong,
-            "Your turn, in another terminal, until Ctrl-C here",
+            "Your turn, in another terminal; Ctrl-C here stops everything",
         ),
     ]);
     for command in [

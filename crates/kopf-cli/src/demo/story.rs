@@ -1,6 +1,4 @@
-//! What is told: each step with a line of explanation, then what came of it.
-//!
-//! It fails if anything is not as it says.
+//! The steps of the demo. Each prints an explanation, waits for the effect, and fails on timeout.
 
 use kopf_sandbox::Sandbox;
 use kopf_sandbox::manifests::Manifests;
@@ -13,15 +11,15 @@ use crate::terminal::{Style, Terminal};
 
 const OBJECTS: &str = include_str!("../../demo/2-objects.yaml");
 
-/// The handlers, and what each is for.
+/// Decorator, name and description of each handler.
 const HANDLERS: [(&str, &str, &str); 4] = [
-    ("create", "open", "fails at first, and is tried again"),
-    ("update", "change", "is told what has changed"),
-    ("field", "loaves", "is told when spec.loaves changes"),
-    ("delete", "close", "is waited for before the object is gone"),
+    ("create", "open", "fails once and is retried"),
+    ("update", "change", "receives the diff"),
+    ("field", "loaves", "runs when spec.loaves changes"),
+    ("delete", "close", "runs before the object is deleted"),
 ];
 
-/// A storyteller.
+/// The steps and their output.
 pub(super) struct Story<'a> {
     pub(super) terminal: &'a Terminal,
     pub(super) sandbox: &'a Sandbox,
@@ -40,25 +38,25 @@ impl Story<'_> {
         }
     }
 
-    pub(super) async fn tell(&self) -> Result<(), Failure> {
+    pub(super) async fn run(&self) -> Result<(), Failure> {
         self.step(
-            "Create a bakery: `open` has a temporary error, and a second attempt a second later",
+            "Create a bakery: `open` fails with a temporary error and is retried after a second",
         );
         self.create().await?;
         let object = self.bakeries.handled("corner", 10).await?;
         self.explain(
-            "The result of `open` is in the status, the memory of the operator in an annotation:",
+            "The result of `open` is in the status, the last handled configuration in an annotation:",
         );
         self.object(&object);
 
-        self.step("Change it: `change` gets the difference to what was handled before");
+        self.step("Change it: `change` receives the diff since the last handling");
         let change = json!({"spec": {"bread": "wheat", "loaves": 25}});
         self.bakeries.patch("corner", &change).await?;
         self.bakeries.handled("corner", 25).await?;
         self.table().await?;
 
         self.step(
-            "Delete it: the finalizer of the operator keeps the object until `close` has succeeded",
+            "Delete it: the finalizer of the operator keeps the object until `close` succeeds",
         );
         self.bakeries.delete("corner").await?;
         self.bakeries.gone("corner").await?;
@@ -66,9 +64,9 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// Something to play with.
-    pub(super) async fn begin_again(&self) -> Result<(), Failure> {
-        self.step("Create it again, for you");
+    /// Creates the object again for manual changes.
+    pub(super) async fn recreate(&self) -> Result<(), Failure> {
+        self.step("Create it again");
         self.create().await?;
         self.bakeries.handled("corner", 10).await?;
         Ok(())
@@ -80,7 +78,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// The parts of the object that matter here, as YAML.
+    /// Prints an excerpt of the object as YAML.
     fn object(&self, object: &Value) {
         let text = serde_saphyr::to_string(&excerpt(object)).unwrap_or_default();
         for line in text.lines() {
@@ -129,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_excerpt_has_what_the_story_is_about() {
+    fn an_excerpt_has_the_spec_and_selected_metadata() {
         let object = json!({"kind": "Bakery", "spec": {"bread": "rye"},
                             "metadata": {"name": "corner", "uid": "u", "annotations": {"a": "b"}}});
         let expected = json!({"spec": {"bread": "rye"},

@@ -1,12 +1,12 @@
-//! `kopf explain`: the story of one object.
+//! `kopf explain`: the state of one object in detail.
 
 use super::need;
-use crate::args::{ExplainArgs, StoryOutput};
+use crate::args::{ExplainArgs, ExplainOutput};
 use crate::cluster::Cluster;
+use crate::explanation::Explanation;
 use crate::failure::Failure;
 use crate::named::Named;
 use crate::screen::Screen;
-use crate::story::Story;
 
 pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failure> {
     let places = args.common.places()?;
@@ -19,11 +19,11 @@ pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failu
         name: &args.name,
     };
     let body = need(&cluster, object).await?;
-    let story = Story::gather(&cluster, object, &body, &places).await;
+    let explanation = Explanation::gather(&cluster, object, &body, &places).await;
     let now = Cluster::now();
     match args.output {
-        Some(StoryOutput::Json) => screen.print(&format!("{:#}\n", story.to_value(now))),
-        None => screen.lines(&story.render(now, screen.colours())),
+        Some(ExplainOutput::Json) => screen.print(&format!("{:#}\n", explanation.to_value(now))),
+        None => screen.lines(&explanation.render(now, screen.colours())),
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(crate) async fn run(command: &Command, screen: &Screen) -> Result<u8, Failur
             result?;
             0
         }
-        // An error means that Ctrl-C cannot be caught; then it ends the process by itself.
+        // Without a handler, Ctrl-C ends the process.
         Ok(()) = tokio::signal::ctrl_c() => match command {
             Command::Ui(_) => 0,
             _ => INTERRUPTED,
@@ -60,7 +60,7 @@ impl ScopeArgs {
     }
 }
 
-/// Reads an object that has to exist.
+/// Reads an object that must exist.
 async fn need(cluster: &Cluster, object: Named<'_>) -> Result<Body, Failure> {
     let found = cluster
         .get(object.resource, object.namespace, object.name)

@@ -1,4 +1,4 @@
-//! `kopf release`: finalizers and annotations of an uninstalled operator are removed.
+//! `kopf release`: removes finalizers and annotations of an uninstalled operator.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::need;
 use crate::args::ReleaseArgs;
 use crate::changes::is_held;
-use crate::cluster::{Cluster, Going, Query};
+use crate::cluster::{Cluster, Paging, Query};
 use crate::failure::Failure;
 use crate::kinds::full;
 use crate::named::Named;
@@ -20,7 +20,7 @@ use crate::writing::{Released, release};
 /// The time in which a running operator reacts to a removed finalizer.
 const REACTION: Duration = Duration::from_secs(1);
 
-/// An object to be released.
+/// An object to release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
     namespace: Option<String>,
@@ -31,13 +31,13 @@ struct Held {
 /// The effect of the release on the existence of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It is not marked for deletion, and stays.
+    /// Not marked for deletion: the object is kept.
     Kept,
-    /// It is marked for deletion, and only the operator has kept it.
+    /// Marked for deletion without other finalizers: the object is deleted.
     Deleted,
-    /// It is marked for deletion, and other controllers keep it.
+    /// Marked for deletion: finalizers of other controllers keep the object.
     Blocked {
-        /// Their finalizers.
+        /// The finalizers of other controllers.
         finalizers: Vec<String>,
     },
 }
@@ -159,7 +159,7 @@ async fn find(
                 .filter(|body| is_held(body, places))
                 .map(|body| Held::of(body, places)),
         );
-        Going::On
+        Paging::Continue
     });
     listed
         .await
@@ -195,14 +195,14 @@ fn confirm(
         Some(Answer::Yes) => Ok(()),
         Some(Answer::No) => Err(Failure::plain("nothing is released: not confirmed")),
         None => Err(Failure::plain(format!(
-            "nothing is released: {objects} would be changed, and there is no terminal to confirm it"
+            "nothing is released: changing {objects} requires confirmation on a terminal"
         ))
         .advise("add -y, or --dry-run to see the objects")),
     }
 }
 
-/// Warns of operators that are running, by their peerings and Leases. Leases do not show which
-/// namespaces are served.
+/// Warns of running operators, by their peerings and Leases. Leases do not contain the namespaces
+/// of the operator.
 async fn warn_of_operators(cluster: &Cluster, namespace: Option<&str>, screen: &Screen) {
     let now = Cluster::now();
     let peers = cluster.peers().await.into_iter();
@@ -215,12 +215,12 @@ async fn warn_of_operators(cluster: &Cluster, namespace: Option<&str>, screen: &
         .chain(leaders.map(|leader| leader.line(now)));
     for line in lines {
         screen.warning(&format!(
-            "an operator is running and can take the objects over again: {line}"
+            "a running operator can handle the objects again: {line}"
         ));
     }
 }
 
-/// Warns if the state of the operator comes back.
+/// Warns if the state of the operator reappears.
 async fn check_afterwards(
     cluster: &Cluster,
     resource: &Resource,
@@ -229,7 +229,7 @@ async fn check_afterwards(
     screen: &Screen,
 ) {
     sleep(REACTION).await;
-    // The first objects had the most time to be handled again.
+    // The first objects were released first, so an operator has had the most time to handle them.
     for object in released.iter().take(10) {
         let named = object.named(resource);
         let found = cluster.get(resource, named.namespace, named.name).await;

@@ -1,4 +1,4 @@
-//! `kopf retrigger`: the handlers of an object are called again.
+//! `kopf retrigger`: calls the handlers of an object again.
 
 use crate::args::RetriggerArgs;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Fai
     let places = args.common.places()?;
     let handler = args.handler.as_deref();
     if handler.is_some_and(str::is_empty) {
-        return Err(Failure::plain("the id of the handler is empty"));
+        return Err(Failure::plain("empty handler id"));
     }
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
@@ -25,7 +25,7 @@ pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Fai
             format!("{object} is retriggered: its operator handles it as a new object")
         }
         Retriggered::Requested => format!(
-            "{object} is retriggered: its operator calls {} once more",
+            "{object} is retriggered: its operator calls {} again",
             handler.unwrap_or_default()
         ),
         Retriggered::NotHandled => {

@@ -1,7 +1,7 @@
-//! Access to the page: a random token, and protection against requests of other web pages.
+//! Access control: a random token, and checks of `Host` and `Origin`.
 //!
-//! Pages of other origins can send requests to the loopback interface. They do not know the token,
-//! and their `Origin` is another; with DNS rebinding, the `Host` is another.
+//! Pages of other origins can send requests to the loopback interface. They lack the token, and
+//! their `Origin` differs; with DNS rebinding, their `Host` differs.
 
 use std::fmt::Write as _;
 
@@ -20,10 +20,10 @@ pub(super) struct Access {
     port: u16,
 }
 
-/// Why a request is refused.
+/// The reason to reject a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The `Host` is not the loopback interface.
+    /// The `Host` is not a loopback address with this port.
     Host,
     /// The request comes from another page.
     Origin,
@@ -35,8 +35,8 @@ impl Refusal {
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Host => "the page is available at 127.0.0.1 only",
-            Self::Origin => "requests of other pages are refused",
-            Self::Token => "the token is missing or wrong: open the URL that `kopf ui` has printed",
+            Self::Origin => "cross-origin requests are rejected",
+            Self::Token => "missing or invalid token: open the URL printed by `kopf ui`",
         }
     }
 }
@@ -59,7 +59,7 @@ impl Access {
         format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
     }
 
-    /// Checks the address of a request.
+    /// Checks the `Host` and `Origin` of a request.
     pub(super) fn check_address(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let text = |name| {
             let value = headers.get(name).map(http::HeaderValue::to_str);
@@ -79,11 +79,11 @@ impl Access {
         }
     }
 
-    /// Checks the token of a request: of the header, or of the query.
+    /// Checks the token of a request, from the header or the query.
     pub(super) fn check_token(&self, given: Option<&str>) -> Result<(), Refusal> {
         let given = given.unwrap_or_default().as_bytes();
         let token = self.token.as_bytes();
-        // The time does not depend on the position of the first difference.
+        // Constant-time comparison.
         let difference = given.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
         if given.len() == token.len() && difference == 0 {
             Ok(())
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn other_hosts_and_origins_are_refused() {
+    fn other_hosts_and_origins_are_rejected() {
         let access = Access::new(8080).unwrap();
         let check = |host, origin| access.check_address(&headers(host, origin));
         assert_eq!(check(Some("127.0.0.1:8080"), None), Ok(()));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_token_opens() {
+    fn wrong_tokens_are_rejected() {
         let access = Access::new(8080).unwrap();
         let token = access.url().rsplit('=').next().unwrap().to_owned();
         assert_eq!(token.len(), 32);

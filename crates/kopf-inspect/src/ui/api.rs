@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::access::Access;
 use super::rows::Board;
 use crate::cluster::Cluster;
+use crate::explanation::Explanation;
 use crate::failure::Failure;
 use crate::kinds::full;
 use crate::named::Named;
 use crate::places::Places;
-use crate::story::Story;
 use crate::writing::{Retriggered, absent, retrigger};
 
-/// Everything that requests need.
+/// The state shared by all requests.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) cluster: Cluster,
@@ -65,8 +65,8 @@ impl Api {
         })
     }
 
-    /// Returns the story of one object.
-    pub(super) async fn story(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
+    /// Explains the state of one object.
+    pub(super) async fn explain(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
         let resource = self.resource(fields)?;
         let object = fields.named(resource)?;
         let found = self
@@ -78,8 +78,8 @@ impl Api {
             code: StatusCode::NOT_FOUND,
             text: absent(object).to_string(),
         })?;
-        let story = Story::gather(&self.cluster, object, &body, &self.places).await;
-        let mut value = story.to_value(Cluster::now());
+        let explanation = Explanation::gather(&self.cluster, object, &body, &self.places).await;
+        let mut value = explanation.to_value(Cluster::now());
         value["history"] = Value::Array(self.board.history(body.uid().unwrap_or_default()));
         Ok(value)
     }
@@ -92,8 +92,8 @@ impl Api {
         let done = retrigger(&self.cluster, object, &self.places, handler).await?;
         let text = match done {
             Retriggered::Creation => "handled as a new object",
-            Retriggered::Requested => "the handler is called once more",
-            Retriggered::NotHandled => "there is no state of an operator to remove",
+            Retriggered::Requested => "the handler is called again",
+            Retriggered::NotHandled => "the object has no state of an operator",
         };
         Ok(json!({"result": text}))
     }
@@ -107,7 +107,7 @@ impl Api {
     }
 }
 
-/// The fields of a request: of a query, or of a JSON body.
+/// The fields of a request, from the query or the JSON body.
 #[derive(Debug)]
 pub(super) struct Fields<'a>(pub(super) Vec<(&'a str, String)>);
 
@@ -135,9 +135,7 @@ impl Fields<'_> {
                     name,
                 })
             }
-            _ => Err(Problem::bad(
-                "the name or the namespace is missing or invalid",
-            )),
+            _ => Err(Problem::bad("missing or invalid name or namespace")),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `kopf ui`: objects, operators and errors on a local web page.
 //!
 //! Objects and their events are watched; a row per object is kept in memory, and sent to the page
-//! as server-sent events. Bodies are not kept: the story of an object is read when it is opened.
+//! as server-sent events. Bodies are not kept: the details of an object are read when it is opened.
 
 mod access;
 mod api;
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &UiArgs, screen: &Screen) -> Result<(), Failure> {
     let kinds = chosen(&args.kinds, &scan)?;
     if kinds.is_empty() {
         return Err(Failure::plain("the cluster has no custom resources")
-            .advise("apply a CRD, or name the resources: kopf ui KIND…"));
+            .advise("apply a CRD, or specify the resources: kopf ui KIND…"));
     }
     let listener = listen(args.port).await?;
     let address = listener
@@ -65,7 +65,7 @@ async fn listen(port: u16) -> Result<TcpListener, Failure> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     TcpListener::bind(address).await.map_err(|error| {
         Failure::new(format!("cannot listen on {address}"), &error)
-            .advise("choose another --port, or 0 for any free one")
+            .advise("choose another --port, or 0 for a free one")
     })
 }
 
@@ -85,7 +85,7 @@ fn chosen(names: &[String], scan: &Scan) -> Result<Vec<Resource>, Failure> {
     Ok(kinds)
 }
 
-/// Groups of Kubernetes have no dot, or end with `k8s.io`.
+/// Returns `true` unless the group has no dot or ends with `k8s.io`: those are Kubernetes' own.
 fn is_custom(resource: &Resource) -> bool {
     let group = resource.group.as_str();
     let is_builtin = !group.contains('.') || group.ends_with(".k8s.io");

@@ -1,4 +1,4 @@
-//! The rows of the page: one per object, with the changes for all open pages.
+//! The rows of the page, one per object, and their changes for all open pages.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,10 +15,10 @@ use crate::state::State;
 /// Upper bound for the number of rows. A row needs about half a kilobyte.
 const ROWS: usize = 100_000;
 
-/// The number of remembered transitions per object.
+/// The number of stored transitions per object.
 const TRANSITIONS: usize = 20;
 
-/// The number of changes that a slow page can be behind, before it gets all rows again.
+/// Queue length per page. A page that falls further behind receives all rows again.
 const CHANGES: usize = 4_096;
 
 /// One object.
@@ -41,8 +41,7 @@ struct Transition {
     details: String,
 }
 
-/// A change of the rows, as JSON: an object for a new or changed row, a text with the uid for a
-/// removed one.
+/// A change of the rows as JSON: an object for a new or changed row, a uid for a removed one.
 pub(super) type Change = Value;
 
 /// All rows.
@@ -56,7 +55,7 @@ pub(super) struct Board {
 struct Content {
     rows: HashMap<String, Row>,
     verdicts: HashMap<String, Verdict>,
-    /// Why some resources cannot be watched, by their names.
+    /// Errors of watching, by resource.
     problems: BTreeMap<String, String>,
 }
 
@@ -79,7 +78,7 @@ impl Board {
         let history = match content.rows.remove(uid) {
             Some(row) => row.history,
             None if content.rows.len() >= ROWS => {
-                let problem = format!("only {ROWS} objects are shown: name a namespace (-n)");
+                let problem = format!("only {ROWS} objects are shown: select a namespace (-n)");
                 content.problems.insert(kind.to_owned(), problem);
                 return;
             }
@@ -120,7 +119,7 @@ impl Board {
         });
     }
 
-    /// Takes a k8s-event into account: it can show that the last handling has failed.
+    /// Applies a k8s-event, which can show that the last handling has failed.
     pub(super) fn note(&self, event: &Event, now: Timestamp) {
         let mut content = self.content();
         let Content { rows, verdicts, .. } = &mut *content;
@@ -135,7 +134,7 @@ impl Board {
         }
     }
 
-    /// Stores why a resource cannot be watched.
+    /// Stores an error of watching.
     pub(super) fn fail(&self, kind: &str, problem: String) {
         self.content().problems.insert(kind.to_owned(), problem);
     }
@@ -158,7 +157,7 @@ impl Board {
         history.collect()
     }
 
-    /// Returns why some resources cannot be watched.
+    /// Returns the errors of watching, by resource.
     pub(super) fn problems(&self) -> Value {
         json!(self.content().problems)
     }
@@ -167,10 +166,10 @@ impl Board {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a change to all open pages. It is made with the rows locked, so that no page misses
-    /// it.
+    /// Sends a change to all open pages. The caller holds the lock of the rows, so that no page
+    /// misses it.
     fn publish(&self, change: Change) {
-        // Without open pages, nothing has to be sent.
+        // Fails only if no page is open.
         let _ = self.changes.send(change);
     }
 }

@@ -32,14 +32,14 @@ const HEADERS: Duration = Duration::from_secs(10);
 /// Upper bound for the body of a request, in bytes.
 const BODY: usize = 64 * 1024;
 
-/// The delay after a failed accept, such as without free file descriptors.
+/// The delay after a failed accept, for example because of exhausted file descriptors.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
 const PAGE: &str = include_str!("../../assets/index.html");
 const SCRIPT: &str = include_str!("../../assets/app.js");
 const STYLE: &str = include_str!("../../assets/style.css");
 
-/// Scripts and styles are those of this server only.
+/// Allows scripts and styles of this server only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -52,14 +52,14 @@ pub(super) async fn serve(listener: TcpListener, api: Arc<Api>) {
         tokio::select! {
             Some(_) = tasks.join_next() => {}
             accepted = listener.accept(), if tasks.len() < CONNECTIONS => match accepted {
-                Ok((stream, _)) => drop(tasks.spawn(converse(stream, Arc::clone(&api)))),
+                Ok((stream, _)) => drop(tasks.spawn(serve_connection(stream, Arc::clone(&api)))),
                 Err(_) => sleep(EXHAUSTED).await,
             },
         }
     }
 }
 
-async fn converse(stream: TcpStream, api: Arc<Api>) {
+async fn serve_connection(stream: TcpStream, api: Arc<Api>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let api = Arc::clone(&api);
         async move { Ok::<_, Infallible>(respond(&api, request).await) }
@@ -69,7 +69,7 @@ async fn converse(stream: TcpStream, api: Arc<Api>) {
         .header_read_timeout(HEADERS)
         .max_buf_size(64 * 1024)
         .serve_connection(TokioIo::new(stream), service);
-    // A broken connection concerns only its page, which opens another one.
+    // The page reconnects after an error.
     let _ = connection.await;
 }
 
@@ -79,7 +79,7 @@ async fn respond(api: &Arc<Api>, request: Request<Incoming>) -> Response<Content
     }
     let path = request.uri().path().to_owned();
     let is_get = request.method() == Method::GET;
-    // The assets have no secrets.
+    // Assets contain no secrets and need no token.
     match path.as_str() {
         "/app.js" if is_get => return asset("text/javascript; charset=utf-8", SCRIPT),
         "/style.css" if is_get => return asset("text/css; charset=utf-8", STYLE),
@@ -92,7 +92,7 @@ async fn respond(api: &Arc<Api>, request: Request<Incoming>) -> Response<Content
         .get(TOKEN)
         .and_then(|value| value.to_str().ok());
     let token = match request.method() {
-        // Links and streams cannot have headers.
+        // Browsers send no custom headers for links and event streams.
         &Method::GET => header.or(fields.get("token")),
         _ => header,
     };
@@ -106,14 +106,14 @@ async fn respond(api: &Arc<Api>, request: Request<Incoming>) -> Response<Content
             reply(StatusCode::OK, "text/event-stream", body.boxed_unsync())
         }
         ("/api/overview", true) => json(Ok(api.overview().await)),
-        ("/api/object", true) => json(api.story(&fields).await),
+        ("/api/object", true) => json(api.explain(&fields).await),
         ("/api/retrigger", false) if request.method() == Method::POST => {
             json(retrigger(api, request).await)
         }
         ("/" | "/api/stream" | "/api/overview" | "/api/object" | "/api/retrigger", _) => {
-            text(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed")
+            text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
         }
-        _ => text(StatusCode::NOT_FOUND, "there is no such page"),
+        _ => text(StatusCode::NOT_FOUND, "not found"),
     }
 }
 
@@ -172,7 +172,7 @@ fn reply(code: StatusCode, kind: &'static str, body: Content) -> Response<Conten
         (CONTENT_TYPE, kind),
         (CACHE_CONTROL, "no-store"),
         (CONTENT_SECURITY_POLICY, POLICY),
-        // The token is in the URL of the page.
+        // The URL of the page contains the token.
         (REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("x-content-type-options"), "nosniff"),
     ];

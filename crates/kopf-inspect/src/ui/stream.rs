@@ -1,9 +1,8 @@
 //! The stream of rows to one page, as server-sent events.
 //!
-//! `reset` (with the problems of watching) is followed by `rows` (lists of rows) with all rows;
-//! then `changes` (lists of rows and of uids of removed objects) follow. Changes are collected for
-//! a short time, so that many changes are few events. A page that is too slow gets `reset` and all
-//! rows again.
+//! A stream begins with `reset` (the errors of watching) and `rows` (lists of all rows), followed
+//! by `changes` (lists of changed rows and of uids of removed objects). Changes are batched for
+//! [`COLLECTING`]. A page that is too slow receives `reset` and all rows again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,19 +23,19 @@ use super::rows::Change;
 /// The number of rows in one event.
 const BATCH: usize = 500;
 
-/// The time in which changes are collected.
+/// The time in which changes are batched.
 const COLLECTING: Duration = Duration::from_millis(250);
 
-/// The time without changes after which a comment is sent, so that closed pages are noticed.
+/// The interval of keep-alive comments without changes. They detect closed pages.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// The state of a stream.
 enum Phase {
-    /// All rows have to be sent, beginning with `reset`.
+    /// Sends `reset`, then all rows.
     Begin,
-    /// These rows have to be sent.
+    /// Sends the remaining rows.
     Sending(std::vec::IntoIter<Value>, Receiver<Change>),
-    /// Changes have to be sent.
+    /// Sends changes.
     Following(Receiver<Change>),
 }
 
@@ -94,6 +93,6 @@ async fn follow(mut changes: Receiver<Change>) -> (String, Phase) {
 }
 
 fn event(name: &str, batch: Vec<Value>) -> String {
-    // JSON in one line has no line breaks, which would end the event.
+    // Compact JSON has no line breaks, which would end the event.
     format!("event: {name}\ndata: {}\n\n", Value::Array(batch))
 }

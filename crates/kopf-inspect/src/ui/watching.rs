@@ -1,4 +1,4 @@
-//! Watching of the objects and their events.
+//! Watches of the objects and their events.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn watch_events(api: Arc<Api>, namespace: Option<String>) {
             Signal::Item(item) if item.event != EventType::Deleted => {
                 let event = Body::parse(&item.raw).ok();
                 let event = event.and_then(|body| Event::read(body.value()));
-                if let Some(event) = event.filter(Event::is_telling) {
+                if let Some(event) = event.filter(Event::is_relevant) {
                     api.board.note(&event, Cluster::now());
                 }
             }

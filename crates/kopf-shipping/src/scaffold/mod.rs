@@ -1,4 +1,5 @@
-//! New projects: files of an operator that compiles, passes its tests, and can be deployed.
+//! Templates of new projects. The generated operators compile, pass their tests and can be
+//! deployed.
 
 mod naming;
 mod templates;
@@ -18,7 +19,7 @@ pub enum Language {
     Python,
 }
 
-/// The origin of the framework.
+/// The source of the framework.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// A released version.
@@ -28,14 +29,14 @@ pub enum Origin {
     Sources(PathBuf),
 }
 
-/// A project to be created.
+/// A project to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
     /// The name.
     pub name: String,
     /// The language.
     pub language: Language,
-    /// The origin of the framework.
+    /// The source of the framework.
     pub origin: Origin,
 }
 
@@ -62,7 +63,7 @@ impl Project {
         Ok(files.collect())
     }
 
-    /// Returns what to do with the project in this folder, for people.
+    /// Returns the next steps in the folder of the project, as text for the user.
     pub fn next_steps(&self, folder: &Path) -> String {
         let steps = match self.language {
             Language::Rust => {
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_are_those_of_the_commands() {
+    fn manifests_contain_the_crd_and_the_deployment() {
         for language in [Language::Rust, Language::Python] {
             let files = project(language).files().unwrap();
             let manifest = files

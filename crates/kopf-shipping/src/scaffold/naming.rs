@@ -3,14 +3,14 @@
 use super::Language;
 use crate::naming::Identity;
 
-/// Error for a name that a project cannot have.
+/// Error for an invalid name of a project.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The name is not one of a package and of Kubernetes objects.
+    /// The name is not valid for packages and Kubernetes objects.
     #[error(transparent)]
     Invalid(#[from] crate::naming::Error),
-    /// The name means something else in the language.
+    /// The name is a keyword or a module in the language.
     #[error("invalid name {name:?}: it is reserved in {language}; choose another one")]
     Reserved {
         /// The name.
@@ -27,7 +27,7 @@ const RUST: &str = "abstract alloc as async await become box break build const c
     self serde serde-json static std struct super test tokio trait true try type typeof union unsafe \
     unsized use virtual where while yield";
 
-/// Keywords, and modules that the project imports or is made of.
+/// Keywords, imported modules, and modules of the project.
 const PYTHON: &str = "and as asserts assert async await break class click conftest continue def del elif else \
     except finally for from global handlers if import in is kopf lambda match nonlocal not or pass pytest \
     raise return sys test tests try type typing while with yaml yield";

@@ -1,4 +1,4 @@
-//! The templates of projects. Placeholders are in at signs: `@NAME@`.
+//! The templates of projects. Placeholders have the form `@NAME@`.
 
 use super::Language;
 

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A filler sets all the fields of an object, each to another value, always in the same way.
+// A filler deterministically sets all fields of an object to different values.
 type filler struct {
-	zeros bool // allocate what pointers point to, and set nothing
-	pods  bool // fill the specifications of pods; they are large, so not in every template of one
+	zeros bool // allocate pointers to zero values only
+	pods  bool // fill pod specs; they are large, so templates are not filled
 	count int
 	outer []reflect.Type
 }
@@ -50,7 +50,7 @@ func (f *filler) value(v reflect.Value) {
 	case reflect.Struct:
 		switch v.Interface().(type) {
 		case metav1.Time, metav1.MicroTime, resource.Quantity, intstr.IntOrString, metav1.TypeMeta:
-			return // nothing to see inside
+			return // opaque
 		}
 		f.outer = append(f.outer, t)
 		for i := range t.NumField() {
@@ -66,7 +66,7 @@ func (f *filler) value(v reflect.Value) {
 	}
 }
 
-// special sets what is not simply the sum of its fields.
+// special sets types with custom encodings.
 func (f *filler) special(v reflect.Value) bool {
 	moment := time.Unix(1700000000+f.next(), 123456789)
 	switch at := v.Addr().Interface().(type) {

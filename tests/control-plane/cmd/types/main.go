@@ -1,9 +1,8 @@
-// Prints the types of the built-in kinds as the decoders of the server see them:
-// fields, their Go types, what is left out when empty, their numbers in protobuf, and the tags of
-// strategic merge patches.
+// Prints the types of the built-in kinds for decoders: fields, their Go types, omission of empty
+// values, protobuf numbers, and the tags of strategic merge patches.
 //
-// OpenAPI does not say which fields are pointers, so it cannot tell whether a zero that a client
-// sent is kept or left out. Reflection over the published types can.
+// OpenAPI does not contain which fields are pointers, and therefore whether a zero sent by a client
+// is stored or omitted. Reflection over the published types does.
 //
 // With -samples, it prints objects instead, as protobuf and as JSON.
 package main
@@ -69,7 +68,7 @@ func visit(t reflect.Type) int {
 		n.Kind, n.Elem = "pointer", elem(t.Elem())
 	case reflect.PointerTo(t).Implements(unmarshaler), reflect.PointerTo(t).Implements(text):
 		n.Kind = "custom"
-		if t.Kind() == reflect.Struct { // JSONSchemaPropsOrBool and the like hold a schema
+		if t.Kind() == reflect.Struct { // JSONSchemaPropsOrBool and similar types contain a schema
 			for i := range t.NumField() {
 				if of := t.Field(i).Type; of.Kind() == reflect.Pointer && of.Elem().Name() == "JSONSchemaProps" {
 					n.Elem = elem(of.Elem())
@@ -84,7 +83,7 @@ func visit(t reflect.Type) int {
 		n.Kind = "bytes"
 	case t.Kind() == reflect.Slice:
 		n.Kind, n.Elem = "slice", elem(t.Elem())
-		// A list that reads itself is a message of its own in protobuf, with the items as its field 1.
+		// A list with its own decoder is a separate message in protobuf, with the items as field 1.
 		_, n.Wrapped = reflect.PointerTo(t).MethodByName("Unmarshal")
 	case t.Kind() == reflect.Map:
 		if t.Key().Kind() != reflect.String {
@@ -98,13 +97,13 @@ func visit(t reflect.Type) int {
 	return at
 }
 
-// numbers leads to a field through the messages that the embedded structs are in protobuf.
-// Of the tag, only the number is true: it says "bytes" of numbers, too. The Go type says the rest.
+// numbers returns the protobuf path to a field through the messages of embedded structs.
+// Only the number of the tag is reliable: its type can be "bytes" for numbers. The Go type is used.
 func numbers(within []int, f reflect.StructField) []int {
 	_, after, _ := strings.Cut(f.Tag.Get("protobuf"), ",")
 	tagged, _, _ := strings.Cut(after, ",")
 	if tagged == "" || within == nil {
-		return nil // what is only in the envelope: apiVersion and kind
+		return nil // fields of the envelope: apiVersion and kind
 	}
 	number, err := strconv.Atoi(tagged)
 	if err != nil {

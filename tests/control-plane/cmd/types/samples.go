@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// An object as a Go client sends it, and what the server reads from that.
+// sample is an object as sent by a Go client, and as decoded by the server.
 type sample struct {
 	Name     string          `json:"name"`
 	Protobuf []byte          `json:"protobuf"`
 	JSON     json.RawMessage `json:"json"`
 }
 
-// encoded has all kinds with all fields set, all kinds with zeros behind all pointers, and the
-// objects that are written down below.
+// encoded returns all kinds with all fields set, all kinds with zeros behind all pointers, and the
+// objects of written.
 func encoded(scheme *runtime.Scheme, names []string) []sample {
 	var all []sample
 	binary := protobuf.NewSerializer(scheme, scheme)
@@ -31,7 +31,7 @@ func encoded(scheme *runtime.Scheme, names []string) []sample {
 	add := func(name string, object runtime.Object) {
 		var body bytes.Buffer
 		must(binary.Encode(object, &body))
-		// What goes through protobuf comes back without the difference between empty and nothing.
+		// Protobuf does not distinguish empty from missing values.
 		back, kind, err := binary.Decode(body.Bytes(), nil, nil)
 		must(err)
 		back.GetObjectKind().SetGroupVersionKind(*kind)
@@ -67,7 +67,7 @@ func encoded(scheme *runtime.Scheme, names []string) []sample {
 	return all
 }
 
-// show has a line for each sample, so that differences can be read.
+// show prints one line per sample, for readable diffs.
 func show(samples []sample) {
 	lines := make([]string, len(samples))
 	for i, each := range samples {
@@ -78,7 +78,7 @@ func show(samples []sample) {
 	fmt.Println("[\n" + strings.Join(lines, ",\n") + "\n]")
 }
 
-// sent tells what can be the body of a request.
+// sent returns true for kinds that can be the body of a request.
 func sent(group schema.GroupVersion, kind string) bool {
 	switch kind {
 	case "DeleteOptions":
@@ -95,7 +95,7 @@ func must(err error) {
 	}
 }
 
-// Values that have several forms, and where the form matters.
+// written has values with several forms.
 var written = []string{
 	`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "deployment", "labels": {"app": "Käse 🧀", "": ""},
 	  "creationTimestamp": "2024-02-29T10:11:12Z", "generation": 9007199254740993,

@@ -12,7 +12,7 @@ use self::printer::Printer;
 use self::row::Row;
 use super::need;
 use crate::args::GetArgs;
-use crate::cluster::{Cluster, Going, Query};
+use crate::cluster::{Cluster, Paging, Query};
 use crate::events::Verdict;
 use crate::failure::Failure;
 use crate::kinds::full;
@@ -40,7 +40,7 @@ pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> 
     let namespace = args.scope.of(&cluster, &resource);
     if args.name.is_some() && args.scope.all_namespaces && resource.namespaced {
         return Err(Failure::plain("a name cannot be combined with -A")
-            .advise("name the namespace of the object by -n"));
+            .advise("select the namespace of the object with -n"));
     }
     let selection = Selection {
         resource: &resource,
@@ -50,7 +50,7 @@ pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> 
     };
     let verdicts = cluster.verdicts(&resource, namespace.as_deref()).await;
     if let Err(error) = &verdicts {
-        let reason = "failures without records are not shown: cannot list events";
+        let reason = "cannot list events, so failures without progress records are not shown";
         screen.warning(&format!("{reason}: {error}"));
     }
     let mut printer = Printer::new(args, screen);
@@ -91,13 +91,13 @@ async fn list(
         let rows = page.iter().map(|body| Row::new(body, places, verdicts));
         let rows: Vec<_> = rows.collect();
         printer.page(&rows);
-        Going::On
+        Paging::Continue
     });
     listed.await.map_err(|error| selection.unlisted(&error))
 }
 
 impl Selection<'_> {
-    /// Returns the only object, if there is a name.
+    /// Returns the object if a name is given.
     fn named(&self) -> Option<Named<'_>> {
         self.name.map(|name| Named {
             resource: self.resource,
@@ -106,7 +106,7 @@ impl Selection<'_> {
         })
     }
 
-    /// Returns the message about an empty listing.
+    /// Returns the message for an empty list.
     fn nothing(&self) -> String {
         match self.namespace {
             Some(namespace) => format!("no {} in the namespace {namespace}", full(self.resource)),

@@ -20,7 +20,7 @@ pub(super) struct Printer<'a> {
 enum Layout {
     /// One list.
     List,
-    /// An object per line, as an endless list cannot be parsed.
+    /// One object per line: parsers cannot read an unterminated list.
     Lines,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Printer<'a> {
         self.screen
     }
 
-    /// Prints some rows.
+    /// Prints a page of rows.
     pub(super) fn page(&mut self, rows: &[Row]) {
         if rows.is_empty() {
             return;
@@ -79,7 +79,7 @@ impl<'a> Printer<'a> {
         self.screen.print(&text);
     }
 
-    /// Ends the output of a listing.
+    /// Ends the output of a list.
     pub(super) fn finish(&self, nothing: &str) {
         match (self.columns.output, self.count) {
             (Some(Output::Json), 0) => self.screen.print("{\"items\": []}\n"),

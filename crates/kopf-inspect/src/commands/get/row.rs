@@ -11,7 +11,7 @@ use crate::events::Verdict;
 use crate::handled::Handled;
 use crate::paint::Style;
 use crate::places::Places;
-use crate::state::{Holder, State};
+use crate::state::{Finalizer, State};
 use crate::table::Cell;
 use crate::time::age;
 
@@ -33,7 +33,7 @@ pub(super) struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Shown {
     State(State),
-    /// The object does not exist any longer.
+    /// The object no longer exists.
     Deleted,
 }
 
@@ -73,12 +73,12 @@ impl Row {
             state: Shown::State(handled.state.clone()),
             handled,
         };
-        row.judge(body.uid().and_then(|uid| verdicts.get(uid)));
+        row.apply_verdict(body.uid().and_then(|uid| verdicts.get(uid)));
         row
     }
 
-    /// Takes the events of the object into account. They show failures whose records are purged.
-    pub(super) fn judge(&mut self, verdict: Option<&Verdict>) {
+    /// Applies the events of the object, which show failures whose records are purged.
+    pub(super) fn apply_verdict(&mut self, verdict: Option<&Verdict>) {
         let own = &self.handled.state;
         let failure = verdict.and_then(Verdict::failure);
         let failure = failure.filter(|_| *own == State::Settled);
@@ -91,8 +91,8 @@ impl Row {
         self
     }
 
-    /// Returns `true` if the state of both rows is the same.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    /// Returns `true` if both rows have the same state.
+    pub(super) fn has_state_of(&self, other: &Self) -> bool {
         self.state == other.state
     }
 
@@ -155,6 +155,10 @@ impl Row {
     }
 
     fn finalizers(&self) -> Vec<&str> {
-        self.handled.finalizers.iter().map(Holder::name).collect()
+        self.handled
+            .finalizers
+            .iter()
+            .map(Finalizer::name)
+            .collect()
     }
 }

@@ -24,10 +24,10 @@ use crate::places::Places;
 /// Upper bound for the number of watched objects: their rows are in memory.
 const ROWS: usize = 100_000;
 
-/// The number of rows of a listing that are printed together, with aligned columns.
+/// The number of rows of a list that are printed together with aligned columns.
 const PAGE: usize = 500;
 
-/// Prints the rows of all objects, then those with another state.
+/// Prints the rows of all objects, then a row for each new state.
 pub(super) async fn run(
     cluster: &Cluster,
     selection: &Selection<'_>,
@@ -75,16 +75,15 @@ pub(super) async fn run(
 /// The progress of the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was listed completely.
+    /// The initial list is incomplete.
     Listing,
-    /// The objects are watched.
     Watching,
-    /// The server does not respond, which was reported.
+    /// The server does not respond. This was reported.
     Interrupted,
 }
 
 impl Phase {
-    /// Objects show that the server responds again.
+    /// Any object shows that the server responds again.
     fn after(self, signal: &Signal) -> Self {
         match (self, signal) {
             (Self::Interrupted, Signal::Item(_)) => Self::Watching,
@@ -100,7 +99,8 @@ impl Phase {
     }
 }
 
-/// Fails if nothing was listed. Later interruptions are reported once: the watch goes on by itself.
+/// Fails before the initial list is complete. Later interruptions are reported once, as the watch
+/// retries.
 fn interrupt(
     error: &Error,
     phase: Phase,
@@ -110,7 +110,7 @@ fn interrupt(
     match phase {
         Phase::Listing => return Err(selection.unlisted(error)),
         Phase::Watching => {
-            let text = format!("the watch is interrupted and goes on when possible: {error}");
+            let text = format!("the watch is interrupted and is being retried: {error}");
             printer.screen().warning(&text);
         }
         Phase::Interrupted => {}
@@ -168,9 +168,9 @@ struct Feed {
     places: Places,
     rows: HashMap<String, Row>,
     verdicts: Verdicts,
-    /// The uids of an unfinished listing.
+    /// The uids of an incomplete list.
     listing: Option<HashSet<String>>,
-    /// Rows of an unfinished listing that are not printed.
+    /// Rows of an incomplete list that are not printed yet.
     pending: Vec<Row>,
 }
 
@@ -185,7 +185,7 @@ impl Feed {
         }
     }
 
-    /// Takes a signal about the objects. Returns the rows with another state.
+    /// Applies a signal of the objects. Returns the rows with a new state.
     fn object(&mut self, signal: Signal) -> Result<Vec<Row>, Failure> {
         match signal {
             Signal::Listing => {
@@ -212,10 +212,10 @@ impl Feed {
         };
         let row = Row::new(&body, &self.places, &self.verdicts);
         match self.rows.insert(uid.to_owned(), row.clone()) {
-            Some(known) if known.is_like(&row) => return Ok(Vec::new()),
+            Some(known) if known.has_state_of(&row) => return Ok(Vec::new()),
             None if self.rows.len() > ROWS => {
                 let reason = format!("more than {ROWS} objects cannot be watched");
-                return Err(Failure::plain(reason).advise("name a namespace (-n) or labels (-l)"));
+                return Err(Failure::plain(reason).advise("select a namespace (-n) or labels (-l)"));
             }
             _ => self.pending.push(row),
         }
@@ -225,7 +225,7 @@ impl Feed {
         })
     }
 
-    /// Ends a listing: objects that were not in it are deleted.
+    /// Completes a list: known objects that are not in it are deleted.
     fn listed(&mut self) -> Vec<Row> {
         let mut rows = mem::take(&mut self.pending);
         let Some(listing) = self.listing.take() else {
@@ -242,7 +242,7 @@ impl Feed {
         self.rows.remove(uid).map(Row::deleted)
     }
 
-    /// Takes a signal about k8s-events. They show failures whose records are purged.
+    /// Applies a signal of k8s-events, which show failures whose records are purged.
     fn event(&mut self, signal: &Signal) -> Vec<Row> {
         let Signal::Item(item) = signal else {
             return Vec::new();
@@ -250,7 +250,7 @@ impl Feed {
         let body = Body::parse(&item.raw).ok();
         let event = body.and_then(|body| Event::read(body.value()));
         let event = event.filter(|_| item.event != EventType::Deleted);
-        let Some(event) = event.filter(Event::is_telling) else {
+        let Some(event) = event.filter(Event::is_relevant) else {
             return Vec::new();
         };
         if self.verdicts.len() >= ROWS && !self.verdicts.contains_key(&event.uid) {
@@ -262,8 +262,8 @@ impl Feed {
             return Vec::new();
         };
         let known = row.clone();
-        row.judge(Some(verdict));
-        if row.is_like(&known) {
+        row.apply_verdict(Some(verdict));
+        if row.has_state_of(&known) {
             Vec::new()
         } else {
             vec![row.clone()]
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_objects_are_shown_together_and_then_their_changes() {
+    fn changes_follow_the_listed_objects() {
         let mut feed = feed();
         feed.object(Signal::Listing).unwrap();
         for uid in ["a", "b"] {

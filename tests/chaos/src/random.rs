@@ -1,18 +1,18 @@
-//! What looks random and can be repeated: everything that is left to chance follows the seed.
+//! Seeded pseudo-random numbers, for repeatable runs.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// A sequence of numbers that depends on nothing but the seed (SplitMix64).
+/// A SplitMix64 generator.
 #[derive(Debug, Clone)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Random(u64);
 
-impl Chance {
+impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Another sequence, which does not disturb this one.
+    /// Returns an independent generator.
     pub(crate) fn branch(&self, number: u64) -> Self {
         Self(self.0 ^ number.wrapping_mul(0xD6E8_FEB8_6659_FD93))
     }
@@ -25,7 +25,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number out of the range, which must not be empty.
+    /// Returns a number in the range, which must not be empty.
     pub(crate) fn number(&mut self, range: Range<u64>) -> u64 {
         let width = range.end.saturating_sub(range.start).max(1);
         range.start + self.next() % width

@@ -1,4 +1,4 @@
-//! The signals that ask the process to end.
+//! Termination signals.
 
 use std::io;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// The time that an orderly end may take after a signal.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Upper bound of a graceful shutdown after a signal.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The exit code after a second signal: that of shells for Ctrl-C.
-const IMPATIENT: i32 = 130;
+/// Exit code after a second signal: the same as of shells after Ctrl-C.
+const INTERRUPTED: i32 = 130;
 
-/// Waits for Ctrl-C, for a request of another process to end, or for the end of the terminal.
+/// Waits for SIGINT, SIGTERM or SIGHUP.
 ///
-/// Signals are received by a thread of their own: requests that keep all threads of the runtime busy would
-/// delay them. When the process has not ended [`PATIENCE`] after a signal, or on a second signal, it is
-/// ended although requests are still running.
-pub(crate) struct Ending {
+/// A dedicated thread receives the signals: requests that keep all threads of the runtime busy
+/// would delay them. It exits the process [`TIMEOUT`] after the first signal, or on the second one,
+/// even if requests are still running.
+pub(crate) struct ShutdownSignal {
     caught: watch::Receiver<bool>,
-    /// Signals are for another process, which decides when this one ends.
+    /// Signals are ignored: they are forwarded to a child process, whose exit ends this one.
     released: Arc<AtomicBool>,
 }
 
-impl Ending {
+impl ShutdownSignal {
     /// Catches signals from now on.
     pub(crate) fn catch() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -46,18 +46,18 @@ impl Ending {
                         signals.next().await;
                     }
                     sender.send_replace(true);
-                    match tokio::time::timeout(PATIENCE, signals.next()).await {
-                        Ok(()) => IMPATIENT,
+                    match tokio::time::timeout(TIMEOUT, signals.next()).await {
+                        Ok(()) => INTERRUPTED,
                         Err(_) => 0,
                     }
                 });
-                // Whatever is answered is on disk if it is to be kept, and the kubeconfig is gone first.
+                // Acknowledged writes are on disk, and shutdown removes the kubeconfig first.
                 std::process::exit(code);
             })?;
         Ok(Self { caught, released })
     }
 
-    /// Leaves signals to others from now on.
+    /// Ignores all later signals.
     pub(crate) fn release(self) {
         self.released.store(true, Ordering::Release);
     }
@@ -106,7 +106,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // An error means that Ctrl-C cannot be caught: then it ends the process by itself.
+        // Without a handler, Ctrl-C ends the process.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

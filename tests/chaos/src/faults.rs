@@ -1,24 +1,24 @@
-//! What goes wrong: everything that a network, a server and a cluster can do to an operator.
+//! Random faults of the network and of the API server.
 
 use std::time::Duration;
 
 use kopf_sandbox::fault::{Fault, Faults, Verb};
 
-use crate::chance::Chance;
 use crate::cluster::USER;
+use crate::random::Random;
 
-/// Some troubles at once, until the next time.
-pub(crate) fn stir(faults: &Faults, chance: &mut Chance) -> Vec<&'static str> {
+/// Replaces all faults with two to four random ones. Returns their names.
+pub(crate) fn replace(faults: &Faults, random: &mut Random) -> Vec<&'static str> {
     faults.clear();
-    (0..chance.number(2..5))
-        .map(|_| strike(faults, chance))
+    (0..random.number(2..5))
+        .map(|_| inject_one(faults, random))
         .collect()
 }
 
-fn strike(faults: &Faults, chance: &mut Chance) -> &'static str {
-    let (name, fault, probability) = match chance.number(0..18) {
+fn inject_one(faults: &Faults, random: &mut Random) -> &'static str {
+    let (name, fault, probability) = match random.number(0..18) {
         0 => (
-            "slow answers",
+            "slow responses",
             Fault::latency_between(Duration::ZERO, Duration::from_millis(400)),
             0.5,
         ),
@@ -30,7 +30,7 @@ fn strike(faults: &Faults, chance: &mut Chance) -> &'static str {
         6 => ("422 of patches", Fault::error(422).verb(Verb::Patch), 0.2),
         7 => ("410 of watches", Fault::error(410).verb(Verb::Watch), 0.5),
         8 => (
-            "403 of listings",
+            "403 of lists",
             Fault::error(403).verb(Verb::List).times(2),
             0.5,
         ),
@@ -41,30 +41,30 @@ fn strike(faults: &Faults, chance: &mut Chance) -> &'static str {
             0.05,
         ),
         11 => (
-            "half-open listings",
+            "half-open lists",
             Fault::half_open().verb(Verb::List).times(1),
             0.5,
         ),
         12 => (
-            "late events",
+            "delayed events",
             Fault::delay_events(Duration::from_millis(300)),
             0.3,
         ),
         13 => ("cut watches", Fault::cut_watch(), 0.1),
         14 => ("frozen watches", Fault::freeze_watch(), 0.05),
-        // Nobody can notice that on a living stream: it ends with the operator's life.
+        // An operator cannot detect dropped events on an open stream. The next round lists again.
         15 => (
             "dropped events",
             Fault::drop_events().kind("kopfexamples.kopf.dev"),
             0.1,
         ),
         16 => (
-            "forgotten versions",
+            "compacted versions",
             Fault::compact().verb(Verb::Watch),
             0.5,
         ),
         _ => (
-            "no definitions",
+            "403 of CRDs",
             Fault::error(403).kind("customresourcedefinitions.apiextensions.k8s.io"),
             0.5,
         ),
@@ -73,9 +73,9 @@ fn strike(faults: &Faults, chance: &mut Chance) -> &'static str {
     name
 }
 
-/// One sudden blow to everything that is open.
-pub(crate) fn blow(faults: &Faults, chance: &mut Chance) {
-    match chance.number(0..4) {
+/// Closes all watches or connections, or compacts the history; or does nothing.
+pub(crate) fn interrupt(faults: &Faults, random: &mut Random) {
+    match random.number(0..4) {
         0 => faults.kill_watches(),
         1 => faults.compact(),
         2 => faults.reset_connections(),

@@ -1,47 +1,47 @@
-//! Answers over HTTP/1.1, as far as servers of webhooks give them: a status, headers, and a body whose
-//! end is known by its length or by its chunks. A general client would take more time than some servers.
+//! A minimal parser of HTTP/1.1 responses with a content length or chunks. A general client would
+//! use more CPU time than some of the servers.
 
 use std::borrow::Cow;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// Answers are of some hundreds of bytes. Whatever is larger by far is none.
+/// Upper bound for the size of a response. Valid ones have some hundreds of bytes.
 const LARGEST: usize = 64 * 1024;
 
-/// One answer.
+/// One response.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer<'b> {
+pub(super) struct Response<'b> {
     pub(super) status: u16,
     pub(super) body: Cow<'b, [u8]>,
-    /// Whether the connection can be used again.
+    /// The connection can be reused.
     pub(super) is_kept: bool,
-    /// How many bytes it takes on the connection.
+    /// The number of bytes on the connection.
     pub(super) size: usize,
 }
 
-/// What the headers say of the rest.
+/// The status and the relevant headers.
 struct Head {
     status: u16,
     is_kept: bool,
     framing: Framing,
 }
 
-/// How the end of the body is known.
+/// The framing of the body.
 #[derive(Clone, Copy)]
 enum Framing {
     Length(usize),
     Chunks,
 }
 
-/// The answer at the beginning of what has come; none if it has not come in full.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<Answer<'_>>> {
-    let answer = parse_whole(bytes)?;
-    let has_end = answer.is_some() || bytes.len() <= LARGEST;
-    ensure!(has_end, "the answer has no end");
-    Ok(answer)
+/// Parses the response at the start of the received bytes; `None` if it is incomplete.
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<Response<'_>>> {
+    let response = parse_whole(bytes)?;
+    let has_end = response.is_some() || bytes.len() <= LARGEST;
+    ensure!(has_end, "the response exceeds {LARGEST} bytes");
+    Ok(response)
 }
 
-fn parse_whole(bytes: &[u8]) -> Result<Option<Answer<'_>>> {
+fn parse_whole(bytes: &[u8]) -> Result<Option<Response<'_>>> {
     let Some(end) = find(bytes, b"\r\n\r\n") else {
         return Ok(None);
     };
@@ -57,7 +57,7 @@ fn parse_whole(bytes: &[u8]) -> Result<Option<Answer<'_>>> {
             None => return Ok(None),
         },
     };
-    Ok(Some(Answer {
+    Ok(Some(Response {
         status: head.status,
         body,
         is_kept: head.is_kept,
@@ -66,28 +66,28 @@ fn parse_whole(bytes: &[u8]) -> Result<Option<Answer<'_>>> {
 }
 
 fn parse_head(head: &[u8]) -> Result<Head> {
-    let head = std::str::from_utf8(head).context("the headers are not a text")?;
+    let head = std::str::from_utf8(head).context("the headers are not UTF-8")?;
     let mut lines = head.split("\r\n").take_while(|line| !line.is_empty());
     let (version, status) = lines
         .next()
         .and_then(|line| line.strip_prefix("HTTP/1.")?.split_once(' '))
-        .context("it is not HTTP/1")?;
+        .context("not an HTTP/1 response")?;
     let status = status.split(' ').next().unwrap_or_default();
-    ensure!(status.len() == 3, "the status is {status:?}");
-    let status = status.parse().context("the status is not a number")?;
+    ensure!(status.len() == 3, "invalid status {status:?}");
+    let status = status.parse().context("invalid status")?;
     let mut is_kept = version != "0";
     let mut framing = None;
     for line in lines {
-        let (name, value) = line.split_once(':').context("a header has no name")?;
+        let (name, value) = line.split_once(':').context("a header has no colon")?;
         let value = value.trim();
         if name.eq_ignore_ascii_case("content-length") {
-            let length = value.parse().context("the length is not a number")?;
-            ensure!(length < LARGEST, "the body is of {length} bytes");
-            // Chunks have the last word.
+            let length = value.parse().context("invalid content length")?;
+            ensure!(length < LARGEST, "the body has {length} bytes");
+            // Chunked encoding takes precedence.
             framing.get_or_insert(Framing::Length(length));
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             let is_known = value.eq_ignore_ascii_case("chunked");
-            ensure!(is_known, "the body is encoded by {value}");
+            ensure!(is_known, "unsupported transfer encoding {value}");
             framing = Some(Framing::Chunks);
         } else if name.eq_ignore_ascii_case("connection") {
             let has = |wanted: &str| {
@@ -100,12 +100,11 @@ fn parse_head(head: &[u8]) -> Result<Head> {
     Ok(Head {
         status,
         is_kept,
-        framing: framing.context("the end of the body is not told")?,
+        framing: framing.context("neither a content length nor chunks")?,
     })
 }
 
-/// The chunks without what is between them, and how many bytes they take with it; none if the last
-/// one has not come.
+/// Returns the joined chunks and their size on the connection; `None` if they are incomplete.
 fn join(body: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut joined = Vec::new();
     let mut rest = body;
@@ -117,7 +116,7 @@ fn join(body: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
         let size = usize::from_str_radix(digits, 16)
             .ok()
             .filter(|size| joined.len().saturating_add(*size) <= LARGEST)
-            .with_context(|| format!("the size of a chunk is {digits:?}"))?;
+            .with_context(|| format!("invalid chunk size {digits:?}"))?;
         rest = after;
         if size == 0 {
             break;
@@ -129,10 +128,10 @@ fn join(body: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
         match after {
             [b'\r', b'\n', after @ ..] => rest = after,
             [] | [b'\r'] => return Ok(None),
-            _ => bail!("a chunk is longer than it says"),
+            _ => bail!("a chunk is longer than its size"),
         }
     }
-    // What comes after the chunks is like headers, and ends like them.
+    // Trailers have the format of headers.
     loop {
         match split_line(rest)? {
             None => return Ok(None),
@@ -147,7 +146,7 @@ fn split_line(bytes: &[u8]) -> Result<Option<(&str, &[u8])>> {
         return Ok(None);
     };
     let (line, after) = bytes.split_at(end);
-    let line = std::str::from_utf8(line).context("a line is not a text")?;
+    let line = std::str::from_utf8(line).context("a line is not UTF-8")?;
     Ok(Some((line, after.get(2..).unwrap_or_default())))
 }
 
@@ -169,10 +168,10 @@ mod tests {
     #[test]
     fn bodies_end_by_their_length() {
         let text = b"HTTP/1.1 200 OK\r\nDate: x: y\r\nCONTENT-length:  5 \r\n\r\nhelloHTTP/1.1";
-        let answer = parse(text).unwrap().unwrap();
-        assert_eq!((answer.status, answer.size), (200, text.len() - 8));
-        assert_eq!(answer.body, Cow::Borrowed(b"hello"));
-        assert!(answer.is_kept);
+        let response = parse(text).unwrap().unwrap();
+        assert_eq!((response.status, response.size), (200, text.len() - 8));
+        assert_eq!(response.body, Cow::Borrowed(b"hello"));
+        assert!(response.is_kept);
         let empty = parse(b"HTTP/1.1 503 \r\nContent-Length: 0\r\n\r\n").unwrap();
         let empty = empty.unwrap();
         assert!(empty.status == 503 && empty.body.is_empty());
@@ -187,17 +186,17 @@ mod tests {
         ] {
             let text = format!("{head}{chunks}");
             let next = format!("{text}next");
-            let answer = parse(next.as_bytes()).unwrap().unwrap();
-            assert_eq!(answer.body, Cow::Borrowed(b"hello"));
-            assert_eq!(answer.size, text.len());
+            let response = parse(next.as_bytes()).unwrap().unwrap();
+            assert_eq!(response.body, Cow::Borrowed(b"hello"));
+            assert_eq!(response.size, text.len());
         }
         let binary = [head.as_bytes(), b"A\r\n\r\n0\r\n\r\n\xFF\n\r\r\n0\r\n\r\n"].concat();
-        let answer = parse(&binary).unwrap().unwrap();
-        assert_eq!(answer.body, Cow::Borrowed(b"\r\n0\r\n\r\n\xFF\n\r"));
+        let response = parse(&binary).unwrap().unwrap();
+        assert_eq!(response.body, Cow::Borrowed(b"\r\n0\r\n\r\n\xFF\n\r"));
     }
 
     #[test]
-    fn answers_can_come_in_pieces() {
+    fn responses_can_arrive_in_pieces() {
         for text in [
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhell\r\n1\r\no\r\n0\r\na: b\r\n\r\n",
@@ -206,13 +205,13 @@ mod tests {
                 let part = parse(&text.as_bytes()[..end]);
                 assert_eq!(part.unwrap(), None, "{:?}", &text[..end]);
             }
-            let answer = parse(text.as_bytes()).unwrap().unwrap();
-            assert_eq!(answer.body, Cow::Borrowed(b"hello"));
+            let response = parse(text.as_bytes()).unwrap().unwrap();
+            assert_eq!(response.body, Cow::Borrowed(b"hello"));
         }
     }
 
     #[test]
-    fn connections_are_kept_unless_it_is_said_otherwise() {
+    fn connections_are_kept_by_default() {
         assert!(is_kept("HTTP/1.1 200 OK\r\n"));
         assert!(is_kept("HTTP/1.1 200 OK\r\nconnection: keep-alive\r\n"));
         assert!(is_kept("HTTP/1.0 200 OK\r\nConnection: te, Keep-Alive\r\n"));
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_refused() {
+    fn invalid_responses_are_rejected() {
         let head = "HTTP/1.1 200 OK\r\n";
         for text in [
             "SSH-2.0-x\r\n\r\n".to_owned(),

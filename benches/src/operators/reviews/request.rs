@@ -1,5 +1,5 @@
-//! What is asked: the creation of an object, as an API server asks about it. It is made once, and only
-//! its uid changes from one request to the next.
+//! The request: a review of an object's creation, like those of API servers. It is built once; only
+//! its uid changes between requests.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use serde_json::json;
 
 use crate::operators::objects;
 
-/// The digits in the end are replaced by the number of the request.
+/// The last digits are replaced by the number of the request.
 const UID: &str = "705ab4f5-6393-11e8-b7cc-000000000000";
 const DIGITS: usize = 12;
 
-/// A request, as it is sent.
+/// The bytes of a request.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
+pub(super) struct ReviewRequest {
     bytes: Vec<u8>,
     uid: Range<usize>,
     number: u64,
@@ -33,7 +33,7 @@ struct Response<'a> {
     allowed: bool,
 }
 
-impl Question {
+impl ReviewRequest {
     pub(super) fn new() -> Result<Self> {
         let body = review();
         let request = format!(
@@ -41,7 +41,7 @@ impl Question {
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let start = request.find(UID).context("the review has no uid")?;
+        let start = request.find(UID).context("the review contains no uid")?;
         Ok(Self {
             bytes: request.into_bytes(),
             uid: start..start + UID.len(),
@@ -49,24 +49,24 @@ impl Question {
         })
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub(super) fn next(&mut self) -> Result<&[u8]> {
         self.number += 1;
         let digits = format!("{:0DIGITS$}", self.number);
         let uid = self.bytes.get_mut(self.uid.clone());
         uid.and_then(|uid| uid.last_chunk_mut::<DIGITS>())
-            .context("the uid is not in its place")?
+            .context("the range of the uid is invalid")?
             .copy_from_slice(digits.as_bytes());
         Ok(&self.bytes)
     }
 
-    /// Whether this is the answer to the last request, and the object is allowed.
+    /// Fails unless the body is a response to the last request and allows the object.
     pub(super) fn check(&self, body: &[u8]) -> Result<()> {
-        let review: Review<'_> = serde_json::from_slice(body).context("it is no review")?;
+        let review: Review<'_> = serde_json::from_slice(body).context("not a review")?;
         let uid = self.bytes.get(self.uid.clone()).unwrap_or_default();
         let answered = review.response.uid;
-        ensure!(answered.as_bytes() == uid, "it is about {answered}");
-        ensure!(review.response.allowed, "it is not allowed");
+        ensure!(answered.as_bytes() == uid, "unexpected uid {answered}");
+        ensure!(review.response.allowed, "the object is denied");
         Ok(())
     }
 }
@@ -87,7 +87,7 @@ fn review() -> String {
             "kind": kind, "requestKind": kind,
             "resource": resource, "requestResource": resource,
             "name": "object-1", "namespace": "default", "operation": "CREATE",
-            "userInfo": {"username": "somebody", "groups": ["system:authenticated"]},
+            "userInfo": {"username": "jane", "groups": ["system:authenticated"]},
             "object": object, "oldObject": null, "dryRun": false,
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
         },
@@ -99,7 +99,7 @@ fn review() -> String {
 mod tests {
     use super::*;
 
-    fn answer(uid: &str, is_allowed: bool) -> Vec<u8> {
+    fn response(uid: &str, is_allowed: bool) -> Vec<u8> {
         let response = json!({"uid": uid, "allowed": is_allowed});
         let review = json!({"kind": "AdmissionReview", "response": response});
         review.to_string().into_bytes()
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn requests_differ_by_their_uids() {
-        let mut question = Question::new().unwrap();
-        let first = String::from_utf8(question.next().unwrap().to_vec()).unwrap();
-        let second = String::from_utf8(question.next().unwrap().to_vec()).unwrap();
+        let mut request = ReviewRequest::new().unwrap();
+        let first = String::from_utf8(request.next().unwrap().to_vec()).unwrap();
+        let second = String::from_utf8(request.next().unwrap().to_vec()).unwrap();
         let uid = |number| format!(r#""uid":"705ab4f5-6393-11e8-b7cc-00000000000{number}""#);
         assert!(first.contains(&uid(1)));
         assert_eq!(second, first.replace(&uid(1), &uid(2)));
@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_about_what_was_asked() {
-        let mut question = Question::new().unwrap();
-        question.next().unwrap();
+    fn responses_must_match_the_request() {
+        let mut request = ReviewRequest::new().unwrap();
+        request.next().unwrap();
         let uid = "705ab4f5-6393-11e8-b7cc-000000000001";
-        question.check(&answer(uid, true)).unwrap();
-        for wrong in [answer(uid, false), answer(UID, true), b"{}".to_vec()] {
-            assert!(question.check(&wrong).is_err());
+        request.check(&response(uid, true)).unwrap();
+        for wrong in [response(uid, false), response(UID, true), b"{}".to_vec()] {
+            assert!(request.check(&wrong).is_err());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that is known about one object, for `kopf explain` and `kopf ui`.
+//! The explanation of one object's state, for `kopf explain` and `kopf ui`.
 
 use jiff::Timestamp;
 use kopf_core::body::Body;
@@ -15,14 +15,14 @@ use crate::peers::Participant;
 use crate::places::Places;
 use crate::records::Finding;
 use crate::rendering::{diff_lines, progress};
-use crate::state::{Holder, State};
+use crate::state::{Finalizer, State};
 
 /// The number of the last events that are shown.
 const EVENTS: usize = 20;
 
-/// The story of one object.
+/// The state of one object, with its events and operators.
 #[derive(Debug)]
-pub(crate) struct Story {
+pub(crate) struct Explanation {
     pub(crate) title: String,
     pub(crate) created: Option<String>,
     pub(crate) deleted: Option<String>,
@@ -34,8 +34,8 @@ pub(crate) struct Story {
     pub(crate) peers: Vec<Participant>,
 }
 
-impl Story {
-    /// Collects the story of an object.
+impl Explanation {
+    /// Reads the events and the operators of an object.
     pub(crate) async fn gather(
         cluster: &Cluster,
         object: Named<'_>,
@@ -69,7 +69,7 @@ impl Story {
         }
     }
 
-    /// Returns the story as JSON.
+    /// Returns the explanation as JSON.
     pub(crate) fn to_value(&self, now: Timestamp) -> Value {
         let handlers = self.handled.findings.records.iter();
         let handlers: Vec<Value> = handlers
@@ -87,7 +87,7 @@ impl Story {
             })
             .collect();
         let finalizers = self.handled.finalizers.iter().map(
-            |holder| json!({"name": holder.name(), "own": matches!(holder, Holder::Operator(_))}),
+            |finalizer| json!({"name": finalizer.name(), "own": matches!(finalizer, Finalizer::Operator(_))}),
         );
         let events = self.events.as_deref().map(|events| {
             let events = events.iter().map(|event| {
@@ -138,11 +138,11 @@ mod tests {
     use super::*;
     use crate::paint::Colours;
 
-    fn story(body: &Value) -> Story {
+    fn explanation(body: &Value) -> Explanation {
         let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
         let places = Places::default();
         let body = Body::new(body.clone());
-        Story {
+        Explanation {
             title: "thing ns/x".to_owned(),
             created: body.creation_timestamp().map(str::to_owned),
             deleted: None,
@@ -177,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn the_story_has_all_parts() {
+    fn text_has_all_parts() {
         let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
-        let text = story(&body()).render(now, Colours::Off).join("\n");
+        let text = explanation(&body()).render(now, Colours::Off).join("\n");
         for part in [
             "thing ns/x\nstate: retrying in 12 s: fn (attempt 3): no",
             "created: 60 s ago",
@@ -190,12 +190,12 @@ mod tests {
             "    fn/a: succeeded (any reason, 1 attempt, 1.0 s)",
             "  odd",
             "  kopf.zalando.org/KopfFinalizerMarker: the operator",
-            "  foregroundDeletion: the garbage collector",
+            "  foregroundDeletion: the Kubernetes garbage collector",
         ] {
             assert!(text.contains(part), "{part}\n---\n{text}");
         }
         assert!(!text.contains('\u{1b}'), "{text}");
-        let colourful = story(&body()).render(now, Colours::On).join("\n");
+        let colourful = explanation(&body()).render(now, Colours::On).join("\n");
         assert!(
             colourful.contains("\u{1b}[31m- spec.field: 1\u{1b}[0m"),
             "{colourful}"
@@ -203,9 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn the_same_story_as_json() {
+    fn json_has_all_parts() {
         let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
-        let value = story(&body()).to_value(now);
+        let value = explanation(&body()).to_value(now);
         assert_eq!(value["state"]["name"], "retrying");
         assert_eq!(value["handlers"][1]["id"], "fn/a");
         assert_eq!(

@@ -12,7 +12,7 @@ use crate::places::Places;
 /// The annotation of the diff-base, without its prefix.
 const BASE: &str = "last-handled-configuration";
 
-/// The annotation that wakes an object up, without its prefix.
+/// The annotation whose change triggers a watch event, without its prefix.
 const TOUCH: &str = "touch-dummy";
 
 /// The suffix of names on replica sets of deployments.
@@ -20,7 +20,7 @@ pub(crate) const COPIED: &str = "-ofDRS";
 
 /// An annotation of the operator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Own<'a> {
+pub(crate) struct OwnAnnotation<'a> {
     pub(crate) key: &'a str,
     /// The key without prefix and suffix.
     pub(crate) name: &'a str,
@@ -31,7 +31,7 @@ pub(crate) struct Own<'a> {
 pub(crate) fn own_annotations<'a>(
     places: &'a Places,
     body: &'a Body,
-) -> impl Iterator<Item = Own<'a>> {
+) -> impl Iterator<Item = OwnAnnotation<'a>> {
     let prefix = places.naming.prefix();
     let is_copied = places
         .naming
@@ -44,7 +44,7 @@ pub(crate) fn own_annotations<'a>(
         } else {
             key.strip_prefix(prefix)?.strip_prefix('/')?
         };
-        // Names without the suffix are copies of the annotations of the deployment.
+        // Replica sets also have copies of their deployment's annotations, without the suffix.
         let name = if is_copied {
             name.strip_suffix(COPIED)?
         } else {
@@ -53,7 +53,7 @@ pub(crate) fn own_annotations<'a>(
         let text = value.as_str()?;
         // Without a prefix, annotations are recognised by their names and values.
         let is_own = !prefix.is_empty() || is_known(name) || record(text).is_some();
-        is_own.then_some(Own { key, name, text })
+        is_own.then_some(OwnAnnotation { key, name, text })
     })
 }
 

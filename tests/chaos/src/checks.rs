@@ -1,4 +1,4 @@
-//! What must be true in the end, whatever has happened.
+//! Checks of the final state and of the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::workload::Workload;
 const PREFIX: &str = "kopf.zalando.org/";
 const LAST_HANDLED: &str = "last-handled-configuration";
 
-/// What is still to be done before the objects are as they should be.
+/// Returns differences between the objects and their expected final state.
 pub(crate) fn unsettled(objects: &[Value], workload: &Workload) -> Vec<String> {
     let mut problems = Vec::new();
     let present: BTreeSet<&str> = objects.iter().filter_map(|object| name(object)).collect();
@@ -25,7 +25,7 @@ pub(crate) fn unsettled(objects: &[Value], workload: &Workload) -> Vec<String> {
     for object in objects {
         let name = name(object).unwrap_or_default();
         let Some(field) = workload.live.get(name) else {
-            problems.push(format!("{name} is not gone"));
+            problems.push(format!("{name} is not deleted"));
             continue;
         };
         problems.extend(unfinished(object, *field).map(|problem| format!("{name}: {problem}")));
@@ -37,20 +37,23 @@ fn name(object: &Value) -> Option<&str> {
     object["metadata"]["name"].as_str()
 }
 
-/// What is not as it should be when all handlers are done.
+/// Returns the reason why the handling of an object is not finished, if it is not.
 fn unfinished(object: &Value, field: u64) -> Option<String> {
     let records: Vec<&str> = annotations(object)
         .map(|(key, _)| key)
         .filter(|key| *key != LAST_HANDLED)
         .collect();
     if !records.is_empty() {
-        return Some(format!("progress is left: {}", records.join(", ")));
+        return Some(format!(
+            "remaining progress records: {}",
+            records.join(", ")
+        ));
     }
     if handled(object).is_none_or(|handled| handled["spec"] != object["spec"]) {
         return Some("the last change is not handled".to_owned());
     }
-    // A handler that has succeeded is not called again while others of the same cause still retry,
-    // also if the object changes meanwhile. But the last one of them sees what is remembered.
+    // A handler that has succeeded is not called again while others of the same cause are retried,
+    // even if the object changes in the meantime. The last one sees the stored diff-base.
     let status = &object["status"];
     let seen = [
         &status["make"]["field"],
@@ -81,9 +84,12 @@ fn handled(object: &Value) -> Option<Value> {
     serde_json::from_str(stored.as_str()?).ok()
 }
 
-/// What does not run beside the objects although it should, or does although it should not, in one
-/// life of the operator.
-pub(crate) fn astray(entries: &[Entry], process: u32, objects: &[Value]) -> Vec<String> {
+/// Returns missing and surplus daemons and timers of one process of the operator.
+pub(crate) fn background_problems(
+    entries: &[Entry],
+    process: u32,
+    objects: &[Value],
+) -> Vec<String> {
     let mut problems = Vec::new();
     let (mut guarded, mut ticked) = (BTreeSet::new(), BTreeSet::new());
     for entry in entries.iter().filter(|entry| entry.process == process) {
@@ -99,7 +105,7 @@ pub(crate) fn astray(entries: &[Entry], process: u32, objects: &[Value]) -> Vec<
         let (name, uid) = (name(object).unwrap_or_default(), &object["metadata"]["uid"]);
         let uid = uid.as_str().unwrap_or_default();
         if !guarded.remove(uid) {
-            problems.push(format!("{name}: the daemon does not run"));
+            problems.push(format!("{name}: the daemon is not running"));
         }
         if !ticked.contains(uid) {
             problems.push(format!("{name}: the timer was not called"));
@@ -108,18 +114,19 @@ pub(crate) fn astray(entries: &[Entry], process: u32, objects: &[Value]) -> Vec<
     problems.extend(
         guarded
             .into_iter()
-            .map(|uid| format!("object {uid} is gone, its daemon is not")),
+            .map(|uid| format!("the daemon of the deleted object {uid} is running")),
     );
     problems
 }
 
-/// What has happened although it must not.
+/// Returns repeated and overlapping handler calls, missed deletions, and violations reported by
+/// handlers.
 pub(crate) fn violations(entries: &[Entry], history: &History, workload: &Workload) -> Vec<String> {
     let mut found = Vec::new();
     for entry in entries {
         match entry.step {
             Step::Begun => found.extend(repetition(entry, history)),
-            Step::Wrong => found.push(format!("{} (object {})", entry.handler, entry.uid)),
+            Step::Violation => found.push(format!("{} (object {})", entry.handler, entry.uid)),
             Step::Succeeded | Step::Failed | Step::Dropped => {}
         }
     }
@@ -131,14 +138,14 @@ pub(crate) fn violations(entries: &[Entry], history: &History, workload: &Worklo
             .any(|entry| entry.uid == *uid && unmade(entry))
         {
             found.push(format!(
-                "object {uid} has vanished without its handler of deletions"
+                "object {uid} was deleted without its deletion handler"
             ));
         }
     }
     found
 }
 
-/// A handler that ran although the very version it was called with says that it has succeeded.
+/// Finds a call of a handler with a version of the object in which its success is recorded.
 fn repetition(entry: &Entry, history: &History) -> Option<String> {
     if entry.reason.is_empty() {
         return None;
@@ -156,14 +163,14 @@ fn repetition(entry: &Entry, history: &History) -> Option<String> {
         is_change && handled(&object).is_some_and(|handled| handled["spec"] == object["spec"]);
     (succeeded || finished).then(|| {
         format!(
-            "{} ran again for {} of object {} in version {}, which was over",
+            "{} was called again for {} of object {} in version {}, which was finished",
             entry.handler, entry.reason, entry.uid, entry.version
         )
     })
 }
 
-/// Handlers of one object that ran at the same time in the same process. Sub-handlers run inside of
-/// their parents, and what runs in the background is meant to.
+/// Finds handlers of one object that ran concurrently in one process. Sub-handlers run inside their
+/// parents; daemons and timers run in the background.
 fn overlaps(entries: &[Entry]) -> Vec<String> {
     let mut found = Vec::new();
     let mut running: BTreeMap<(u32, &str), BTreeSet<&str>> = BTreeMap::new();
@@ -179,13 +186,13 @@ fn overlaps(entries: &[Entry]) -> Vec<String> {
                     || handlers.iter().all(|other| is_background(other));
                 if !is_alone {
                     found.push(format!(
-                        "{} began while {handlers:?} ran, for object {}",
+                        "{} started during {handlers:?} of object {}",
                         entry.handler, entry.uid
                     ));
                 }
                 handlers.insert(&entry.handler)
             }
-            Step::Wrong => true,
+            Step::Violation => true,
             _ => handlers.remove(&*entry.handler),
         };
         if !is_new {
@@ -239,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_is_settled() {
+    fn finished_objects_have_no_problems() {
         let status = json!({"make": {"field": 3}, "change": {"field": 7}});
         let object = object(&done(), &status);
         assert!(unsettled(&[object], &workload()).is_empty());
     }
 
     #[test]
-    fn whatever_is_not_done_is_told() {
+    fn unfinished_objects_are_reported() {
         let mut outdated = object(&done(), &json!({"make": {"field": 7}}));
         outdated["spec"]["field"] = json!(8);
         let mut left = done();
@@ -254,7 +261,10 @@ mod tests {
         for (objects, problem) in [
             (vec![], "x is missing"),
             (vec![outdated], "x: the last change is not handled"),
-            (vec![object(&left, &json!({}))], "x: progress is left: make"),
+            (
+                vec![object(&left, &json!({}))],
+                "x: remaining progress records: make",
+            ),
             (
                 vec![object(&done(), &json!({"make": {"field": 3}}))],
                 "x: handlers have seen Some(3) instead of 7",
@@ -263,11 +273,14 @@ mod tests {
             assert_eq!(unsettled(&objects, &workload()), [problem]);
         }
         let there = object(&done(), &json!({}));
-        assert_eq!(unsettled(&[there], &Workload::default()), ["x is not gone"]);
+        assert_eq!(
+            unsettled(&[there], &Workload::default()),
+            ["x is not deleted"]
+        );
     }
 
     #[test]
-    fn repetitions_are_found_in_the_version_that_the_handler_saw() {
+    fn repeated_calls_are_reported() {
         let history = History::default();
         let record = r#"{"purpose":"update","success":true}"#;
         let annotations = json!({"kopf.zalando.org/make.item0": record});
@@ -277,16 +290,16 @@ mod tests {
             let begun = entry(Step::Begun, handler, version, reason);
             violations(&[begun], &history, &Workload::default()).len()
         };
-        assert_eq!(found("make/item0", "5", "update"), 1, "it is recorded");
+        assert_eq!(found("make/item0", "5", "update"), 1, "success is recorded");
         assert_eq!(found("make/item0", "5", "create"), 0, "another cause");
         assert_eq!(found("make/item1", "5", "update"), 0, "another handler");
         assert_eq!(found("change", "6", "update"), 1, "nothing has changed");
-        assert_eq!(found("unmake", "6", "delete"), 0, "it is not about changes");
-        assert_eq!(found("change", "7", "update"), 0, "nobody knows");
+        assert_eq!(found("unmake", "6", "delete"), 0, "not a change");
+        assert_eq!(found("change", "7", "update"), 0, "unknown version");
     }
 
     #[test]
-    fn handlers_that_overlap_are_found() {
+    fn overlapping_handlers_are_reported() {
         let steps = |steps: &[(Step, &str)]| {
             let entries: Vec<_> = steps
                 .iter()
@@ -305,44 +318,47 @@ mod tests {
         assert_eq!(
             steps(&[(Begun, "make"), (Begun, "make/item")]),
             0,
-            "inside of it"
+            "sub-handler"
         );
         assert_eq!(
             steps(&[(Begun, "guard"), (Begun, "change")]),
             0,
-            "beside it"
+            "background"
         );
         assert_eq!(steps(&[(Begun, "guard"), (Begun, "guard")]), 1, "twice");
     }
 
     #[test]
-    fn daemons_and_timers_go_with_their_objects() {
+    fn missing_and_surplus_daemons_and_timers_are_reported() {
         let here = object(&json!({}), &json!({}));
         let begun = entry(Begun, "guard", "5", "");
         let ticked = entry(Succeeded, "tick", "5", "");
         let ended = entry(Succeeded, "guard", "6", "");
         let found = |entries: &[&Entry], objects: &[Value]| {
             let entries: Vec<Entry> = entries.iter().copied().cloned().collect();
-            astray(&entries, 1, objects)
+            background_problems(&entries, 1, objects)
         };
         let objects = [here];
         assert!(found(&[&begun, &ticked], &objects).is_empty());
         assert!(found(&[&begun, &ticked, &ended], &[]).is_empty());
-        assert_eq!(found(&[&ticked], &objects), ["x: the daemon does not run"]);
+        assert_eq!(
+            found(&[&ticked], &objects),
+            ["x: the daemon is not running"]
+        );
         assert_eq!(found(&[&begun], &objects), ["x: the timer was not called"]);
         assert_eq!(
             found(&[&begun], &[]),
-            ["object uid is gone, its daemon is not"]
+            ["the daemon of the deleted object uid is running"]
         );
         assert_eq!(
-            astray(&[begun, ticked], 2, &objects).len(),
+            background_problems(&[begun, ticked], 2, &objects).len(),
             2,
-            "another life"
+            "another process"
         );
     }
 
     #[test]
-    fn objects_do_not_vanish_unnoticed() {
+    fn deletions_without_handlers_are_reported() {
         let mut workload = Workload::default();
         workload.deleted.push("uid".to_owned());
         let history = History::default();

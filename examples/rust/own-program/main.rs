@@ -1,5 +1,5 @@
-//! A program with a command, an option and a log layer of its own, beside those of operators; with a custom
-//! resource as a type, and with shared state.
+//! A program with its own command, option and log layer beside those of operators, a custom
+//! resource as a type, and shared state.
 //!
 //! ```console
 //! cargo run --bin own-program -- run --greeting Hi --sandbox -f examples/rust/own-program
@@ -43,7 +43,7 @@ enum Command {
     Operator(Commands),
 }
 
-/// The state that all handlers share.
+/// State that is shared by all handlers.
 #[derive(Clone)]
 struct Greeter {
     greeting: String,

@@ -59,11 +59,7 @@ async fn create_nats(tenant: Object<Tenant>, all: Api<Nats>, logger: Logger) -> 
 /// The other operator handles the changes of NATS objects and stores its progress there. Event
 /// handlers store nothing, so the two operators do not interfere.
 #[kopf::on::event(Nats, field = "status.url", value = PRESENT)]
-async fn copy_url(
-    nats: Object<Nats>,
-    tenants: Api<Tenant>,
-    logger: Logger,
-) -> kopf::Result<()> {
+async fn copy_url(nats: Object<Nats>, tenants: Api<Tenant>, logger: Logger) -> kopf::Result<()> {
     let owner = nats.owner_references().first();
     let Some(owner) = owner.filter(|owner| owner.kind == "Tenant") else {
         return Ok(()); // NATS objects can have other owners.

@@ -10,13 +10,19 @@ async fn daemons_see_changes_and_exit_with_the_object() {
     program
         .await_log("Daemon 'background_async' failed temporarily: Not now, but soon.")
         .await;
-    program.await_log("=> Pinging in a task: field=\"value\"").await;
+    program
+        .await_log("=> Pinging in a task: field=\"value\"")
+        .await;
     program.await_log("=> Pinging in a thread.").await;
     stage.change(json!({"field": "other"})).await;
-    program.await_log("=> Pinging in a task: field=\"other\"").await;
+    program
+        .await_log("=> Pinging in a task: field=\"other\"")
+        .await;
     stage.delete().await;
     program.await_log("=> Stopped: RESOURCE_DELETED").await;
-    program.await_log("Daemon 'background_sync' succeeded.").await;
+    program
+        .await_log("Daemon 'background_sync' succeeded.")
+        .await;
     program.stop().await;
     stage.finish().await;
 }

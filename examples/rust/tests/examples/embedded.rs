@@ -11,7 +11,9 @@ async fn program_stops_its_operator_after_three_objects() {
         stage
             .create_changed(|object| object["metadata"]["name"] = json!(format!("object-{number}")))
             .await;
-        program.await_log(&format!("object-{number} is created.")).await;
+        program
+            .await_log(&format!("object-{number} is created."))
+            .await;
     }
     let log = program.end().await;
     assert!(log.ends_with("The operator has ended.\n"), "{log}");

@@ -106,14 +106,16 @@ async fn pvc_is_created_resized_relabelled_and_deleted() {
     );
     let owner = &pvc["metadata"]["ownerReferences"][0];
     assert_eq!(owner["uid"], evc["metadata"]["uid"]);
-    fixture.stage
+    fixture
+        .stage
         .until(&evc_path, "the result is stored", |evc| {
             evc["status"]["create_fn"] == json!({"pvc-name": "my-claim"})
         })
         .await;
 
     fixture.bind("my-claim").await;
-    fixture.change(&evc_path, json!({"spec": {"size": "2G"}}))
+    fixture
+        .change(&evc_path, json!({"spec": {"size": "2G"}}))
         .await;
     fixture.pvc_until("resized", |pvc| size(pvc) == "2G").await;
 
@@ -137,10 +139,11 @@ async fn pvc_is_created_resized_relabelled_and_deleted() {
     ] {
         let patch = json!({"metadata": {"labels": labels}});
         fixture.change(&evc_path, patch).await;
-        fixture.pvc_until(&format!("the labels are {expected}"), |pvc| {
-            pvc["metadata"]["labels"] == expected
-        })
-        .await;
+        fixture
+            .pvc_until(&format!("the labels are {expected}"), |pvc| {
+                pvc["metadata"]["labels"] == expected
+            })
+            .await;
     }
 
     fixture.stage.api.delete(&evc_path).await.ok();
@@ -154,7 +157,8 @@ async fn pvc_is_created_resized_relabelled_and_deleted() {
 async fn claim_without_a_size_is_created_when_the_size_is_set() {
     let fixture = Walkthrough::start().await;
     let mut program = fixture.run();
-    fixture.create(|object| object["spec"]["size"] = Value::Null)
+    fixture
+        .create(|object| object["spec"]["size"] = Value::Null)
         .await;
     program
         .await_log("Handler 'create_fn' failed permanently: spec.size must be set")
@@ -164,11 +168,13 @@ async fn claim_without_a_size_is_created_when_the_size_is_set() {
     found.expect_code(404);
 
     let evc_path = fixture.evc("my-claim");
-    fixture.change(&evc_path, json!({"spec": {"size": "3G"}}))
+    fixture
+        .change(&evc_path, json!({"spec": {"size": "3G"}}))
         .await;
     let pvc = fixture.pvc_until("created", |_| true).await;
     assert_eq!(size(&pvc), "3G");
-    fixture.stage
+    fixture
+        .stage
         .until(&evc_path, "the result is stored", |evc| {
             evc["status"]["create_fn"] == json!({"pvc-name": "my-claim"})
         })
@@ -211,12 +217,15 @@ async fn unused_claim_expires_and_others_are_kept() {
     let pods = fixture.stage.api.ns_path("pods");
     fixture.stage.api.create(&pods, &pod).await.expect_code(201);
     let mut program = fixture.run();
-    fixture.create(|object| object["metadata"]["name"] = json!("lasting"))
+    fixture
+        .create(|object| object["metadata"]["name"] = json!("lasting"))
         .await;
-    fixture.create(|object| object["spec"]["expiresAfter"] = json!(1))
+    fixture
+        .create(|object| object["spec"]["expiresAfter"] = json!(1))
         .await;
     let path = fixture.evc("my-claim");
-    fixture.stage
+    fixture
+        .stage
         .until(&path, "used", |evc| evc["status"]["inUse"] == true)
         .await;
 

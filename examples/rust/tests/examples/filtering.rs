@@ -20,9 +20,7 @@ async fn only_matching_handlers_are_called() {
         assert!(program.log().contains(message), "{}", program.log());
     }
     stage.change(json!({"field": "changed"})).await;
-    program
-        .await_log("The field has changed.")
-        .await;
+    program.await_log("The field has changed.").await;
     let log = program.stop().await;
     assert!(!log.contains("The annotation has another value"), "{log}");
     stage.finish().await;

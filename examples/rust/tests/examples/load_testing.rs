@@ -131,7 +131,8 @@ async fn failed_pod_fails_the_test() {
         fixture.set_phase(&child, "Succeeded").await;
     }
     fixture.set_phase(&children[4], "Succeeded").await;
-    fixture.stage
+    fixture
+        .stage
         .until(&fixture.path, "all pods are finished", |object| {
             object["status"]["over"] == json!({"generation": 1, "succeeded": 4, "failed": 1})
         })
@@ -152,12 +153,15 @@ async fn change_restarts_the_test_and_deletion_removes_the_pods() {
     fixture.set_phase(&before[0], "Succeeded").await;
 
     let patch = json!({"spec": {"replicas": 2, "test": {"path": "/other"}}});
-    fixture.stage
+    fixture
+        .stage
         .api
         .merge(&fixture.path, &patch)
         .await
         .expect_code(200);
-    program.await_log("Handler 'announce/spec' succeeded.").await;
+    program
+        .await_log("Handler 'announce/spec' succeeded.")
+        .await;
     let after = fixture.await_state("executing", 2).await;
     assert!(
         set(&before).is_disjoint(&set(&after)),

@@ -15,10 +15,7 @@ async fn the_result_of_the_handler_is_in_the_status() {
 
     let log = program.stop().await;
     let of_object = format!("[{}/kopf-example-1] ", stage.api.namespace());
-    for message in [
-        "Creating: {",
-        "Handler 'create_fn' succeeded.",
-    ] {
+    for message in ["Creating: {", "Handler 'create_fn' succeeded."] {
         assert!(log.contains(&format!("{of_object}{message}")), "{log}");
     }
     stage.finish().await;

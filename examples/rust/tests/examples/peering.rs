@@ -38,7 +38,9 @@ async fn operator_with_the_higher_priority_is_active() {
     let stage = start().await;
     let mut first = run(&stage, "first", &["--priority", "5"]);
     stage.create().await;
-    first.await_log("Handled the create with the priority 5.").await;
+    first
+        .await_log("Handled the create with the priority 5.")
+        .await;
 
     let mut second = run(&stage, "second", &["--dev", "--verbose"]);
     first
@@ -51,9 +53,13 @@ async fn operator_with_the_higher_priority_is_active() {
         .await_log("Handled the update with the priority 666.")
         .await;
     second.stop().await;
-    first.await_log("Resuming operations after the pause.").await;
+    first
+        .await_log("Resuming operations after the pause.")
+        .await;
     stage.change(json!({"field": "first"})).await;
-    first.await_log("Handled the update with the priority 5.").await;
+    first
+        .await_log("Handled the update with the priority 5.")
+        .await;
     let log = first.stop().await;
     assert!(!log.contains("with the priority 666"), "{log}");
     assert!(peers(&stage).await.is_empty());
@@ -82,7 +88,9 @@ async fn freeze_pauses_and_resume_resumes_the_operator() {
     command
         .await_log("Operators are resumed in the peering 'default' in 'test-")
         .await;
-    program.await_log("Resuming operations after the pause.").await;
+    program
+        .await_log("Resuming operations after the pause.")
+        .await;
     eventually("the record to be removed", async || {
         (peers(&stage).await == ["operator"]).then_some(())
     })

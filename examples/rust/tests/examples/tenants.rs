@@ -95,8 +95,10 @@ async fn failed_step_delays_the_next_ones() {
     let other = stage.run("tenant-nats");
     let mut main = stage.run("tenant-onboarding");
     create(&stage).await;
-    main.await_log("Handler 'create_blob_storage' failed temporarily: acme-blobs has another owner")
-        .await;
+    main.await_log(
+        "Handler 'create_blob_storage' failed temporarily: acme-blobs has another owner",
+    )
+    .await;
     main.await_log("Handler 'create_nats' failed temporarily: the blob storage is not created yet")
         .await;
     stage.api.get(&nats(&stage)).await.expect_code(404);

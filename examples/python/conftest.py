@@ -69,10 +69,10 @@ def registry() -> Iterator[kopf.OperatorRegistry]:
     """A new default registry for each test, with the default logins."""
     from kopf._core.intents.registries import SmartOperatorRegistry
 
-    former = kopf.get_default_registry()
+    previous = kopf.get_default_registry()
     kopf.set_default_registry(SmartOperatorRegistry())
     yield kopf.get_default_registry()
-    kopf.set_default_registry(former)
+    kopf.set_default_registry(previous)
 
 
 @pytest.fixture

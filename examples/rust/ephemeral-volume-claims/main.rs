@@ -66,7 +66,7 @@ async fn create_fn(
 
     let pvc = kopf::serde_json::from_value(pvc)?;
     let created = match pvcs.create(&PostParams::default(), &pvc).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
             // Either an interrupted attempt has created it, or another client.
             let existing = pvcs.get(&evc.name_any()).await?;
             if !is_owned(&existing, &evc) {

@@ -84,7 +84,7 @@ async fn execute(
         let pod = pod(&test, generation, number)?;
         names.push(pod.name_any());
         match pods.create(&PostParams::default(), &pod).await {
-            Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {}
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
             created => drop(created?),
         }
     }
@@ -126,7 +126,7 @@ async fn count(pod: Object<Pod>, pods: Api<Pod>, tests: Api<LoadTest>) -> kopf::
     let patch = PatchOf::Merge(json!({"status": {"over": over}}));
     let params = PatchParams::default();
     match tests.patch_status(&owner.name, &params, &patch).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_not_found() => {} // The test is deleted.
+        Err(kube::Error::Api(status)) if status.is_not_found() => {} // The test is deleted.
         patched => drop(patched?),
     }
     Ok(())

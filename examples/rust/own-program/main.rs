@@ -100,7 +100,7 @@ fn main() -> ExitCode {
         greeting: args.greeting,
     };
     match args.command {
-        Command::Greet { name } => say(&greeter.greet(&name)),
+        Command::Greet { name } => print_line(&greeter.greet(&name)),
         Command::Operator(commands) => {
             let problems = Counter::default();
             let operator = Operator::builder().handlers_from_macros().state(greeter);
@@ -110,7 +110,7 @@ fn main() -> ExitCode {
             match problems.0.load(Ordering::Relaxed) {
                 0 => code,
                 count => {
-                    say(&format!("{count} warnings and errors are logged."));
+                    print_line(&format!("{count} warnings and errors are logged."));
                     code
                 }
             }
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn say(line: &str) -> ExitCode {
+fn print_line(line: &str) -> ExitCode {
     let written = writeln!(std::io::stdout(), "{line}");
     written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }

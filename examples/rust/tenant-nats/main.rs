@@ -30,7 +30,7 @@ async fn create_server(
     kopf::adopt(&mut service, &nats)?;
     let service = kopf::serde_json::from_value(service)?;
     match services.create(&PostParams::default(), &service).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {}
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         created => drop(created?),
     }
     logger.info(format_args!(

@@ -69,7 +69,7 @@ async fn copy_url(nats: Object<Nats>, tenants: Api<Tenant>, logger: Logger) -> k
     let patch = PatchOf::Merge(json!({"status": {"nats": url}}));
     let params = PatchParams::default();
     match tenants.patch_status(&owner.name, &params, &patch).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_not_found() => {}
+        Err(kube::Error::Api(status)) if status.is_not_found() => {}
         patched => drop(patched?),
     }
     Ok(())
@@ -91,7 +91,7 @@ where
 {
     let name = object.name_any();
     match api.create(&PostParams::default(), object).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
             let found = api.get(&name).await?;
             let mut owners = found.owner_references().iter();
             if !owners.any(|owner| Some(&owner.uid) == tenant.metadata.uid.as_ref()) {

@@ -23,7 +23,7 @@ async fn all_types_of_handlers_are_called_for_one_object() {
     let result = stage.result("create_fn").await;
     assert_eq!(result, json!({"with-this-field": 1}));
     stage
-        .until(&stage.path(OBJECT), "the timer has noticed", |object| {
+        .until(&stage.path(OBJECT), "the timer has run", |object| {
             object["status"]["noticed"] == true
         })
         .await;

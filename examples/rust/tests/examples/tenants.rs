@@ -38,13 +38,13 @@ async fn two_operators_do_three_steps_in_order() {
     let services = stage.api.ns_path("services/nats-acme");
     let configs = stage.api.ns_path("configmaps/acme-blobs");
     let storage = stage.api.get(&configs).await.expect_code(200).json;
-    let asked = stage.api.get(&nats(&stage)).await.expect_code(200).json;
-    for child in [&storage, &asked] {
+    let created_nats = stage.api.get(&nats(&stage)).await.expect_code(200).json;
+    for child in [&storage, &created_nats] {
         let owner = &child["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], created["metadata"]["uid"], "{child}");
     }
-    assert_eq!(asked["spec"], json!({"storage": "acme-blobs"}));
-    assert!(asked["status"].is_null(), "{asked}");
+    assert_eq!(created_nats["spec"], json!({"storage": "acme-blobs"}));
+    assert!(created_nats["status"].is_null(), "{created_nats}");
     let waiting = stage.api.get(&tenant(&stage)).await.expect_code(200).json;
     assert!(waiting["status"]["phase"].is_null(), "{waiting}");
 

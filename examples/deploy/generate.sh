@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the manifests of the two operators, or with --check compares them.
+# Writes the manifests of the two operators. With --check, compares them instead.
 # Usage: generate.sh BINARIES [--check]
 set -euo pipefail
 
@@ -10,7 +10,7 @@ manifests() {
     local name="$1" allowed=()
     shift
     for permissions in "$@"; do allowed+=(--allow "$permissions"); done
-    # The CRDs are in a file of their own: the types of the examples have no schema.
+    # The types of the examples have no schema, so the CRDs are read from a file.
     "$binaries/$name" manifests --name "$name" --namespace tenants --image "$name:latest" -f "$here/crds.yaml" "${allowed[@]}" 2>/dev/null
 }
 # write NAME PERMISSIONS…

@@ -1,4 +1,4 @@
-// Package example tests Kubernetes code on a sandbox, in the place of envtest:
+// Package example tests Kubernetes code on a sandbox in place of envtest:
 //
 //	kopf sandbox --simulate all -- go test ./...
 package example

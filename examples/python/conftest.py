@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-#: A real cluster instead of a sandbox. Client libraries read the variable when they are imported.
+#: A real cluster in place of a sandbox. Client libraries read the variable at import.
 KUBECONFIG = os.environ.get("KOPF_TEST_KUBECONFIG")
 if KUBECONFIG is not None:
     os.environ["KUBECONFIG"] = KUBECONFIG
@@ -25,13 +25,13 @@ from kopf.testing import KopfRunner, sandbox  # noqa: E402
 
 EXAMPLES = pathlib.Path(__file__).parent.parent
 
-#: Seconds between the two writes of one cycle, by far.
+#: Seconds; far longer than the time between the two writes of a cycle.
 MOMENT = 1.0
 
 
 @pytest.fixture
 def crds() -> list[pathlib.Path]:
-    """The manifests to start with; some examples override it."""
+    """The manifests to load; overridden by some examples."""
     return [EXAMPLES / "crd.yaml"]
 
 
@@ -49,7 +49,7 @@ def cluster(crds: list[pathlib.Path]) -> Iterator[Any]:
         with contextlib.suppress(ClusterError):
             client.create(manifest)
     yield client
-    # Other checks on the same cluster have their own namespaces, and clean them up themselves.
+    # Other tests on the same cluster use other namespaces, and clean them up.
     for item in client.all("kopfexamples", namespace="default"):
         name = item["metadata"]["name"]
         with contextlib.suppress(ClusterError):
@@ -66,13 +66,13 @@ def obj() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def registry() -> Iterator[kopf.OperatorRegistry]:
-    """An own default registry for each test, with the default logins."""
+    """A new default registry for each test, with the default logins."""
     from kopf._core.intents.registries import SmartOperatorRegistry
 
-    former = kopf.get_default_registry()
+    previous = kopf.get_default_registry()
     kopf.set_default_registry(SmartOperatorRegistry())
     yield kopf.get_default_registry()
-    kopf.set_default_registry(former)
+    kopf.set_default_registry(previous)
 
 
 @pytest.fixture
@@ -108,8 +108,7 @@ def await_message(caplog: pytest.LogCaptureFixture) -> Callable[[str], None]:
 def handled() -> Callable[[Any], bool]:
     """Returns a condition: the object is handled, and no handler is in progress.
 
-    Results are in the status, which is written after the annotations: the condition must have been true for a
-    moment.
+    The condition must be true for `MOMENT`: the status is written after the annotations.
     """
     since: dict[str, float] = {}
 
@@ -128,5 +127,5 @@ def handled() -> Callable[[Any], bool]:
     return check
 
 
-#: Annotations of the framework that are not the progress of handlers.
+#: Annotations of the framework that are not progress records.
 KNOWN = ("last-handled-configuration", "touch-dummy")

@@ -1,4 +1,4 @@
-"""The smallest operator: it handles new objects, and the result goes to their status."""
+"""A minimal operator: one handler for new objects, whose result is stored in their status."""
 
 import kopf
 

@@ -1,4 +1,4 @@
-"""An object that owns another: a pod is created for it, and is deleted with its owner."""
+"""A pod for each object. Kubernetes deletes the pod with its owner."""
 
 import kubernetes
 
@@ -20,7 +20,7 @@ def create_pod(spec, namespace, logger, **_):
             ],
         },
     }
-    # The name, the namespace, the labels and the owner reference come from the parent.
+    # Sets the name, namespace, labels and owner reference.
     kopf.adopt(pod)
 
     # The default login has configured the client.

@@ -3,7 +3,7 @@ import pytest
 pytest.importorskip("kubernetes")
 
 
-def test_pod_belongs_to_its_parent(cluster, obj, operate):
+def test_pod_is_owned_by_the_object(cluster, obj, operate):
     with operate():
         parent = cluster.create(obj)
         found = cluster.wait("kopfexamples", "kopf-example-1", lambda body: "status" in body)
@@ -16,7 +16,7 @@ def test_pod_belongs_to_its_parent(cluster, obj, operate):
         cluster.delete("pods", pod["metadata"]["name"])
 
 
-def test_wrong_duration_is_permanent(cluster, obj, operate, handled):
+def test_invalid_duration_fails_permanently(cluster, obj, operate, handled):
     obj["spec"]["duration"] = 60
     with operate() as runner:
         cluster.create(obj)

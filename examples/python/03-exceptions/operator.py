@@ -11,19 +11,19 @@ class UnreachableError(Exception):
 def temporary(retry, **_):
     """Fails three times, with a second in between, then succeeds."""
     if retry < 3:
-        raise kopf.TemporaryError("The data is not there yet.", delay=1)
+        raise kopf.TemporaryError("The data is not available yet.", delay=1)
     return {"attempts": retry + 1}
 
 
 @kopf.on.create("kopfexamples")
 def permanent(**_):
     """Is never retried."""
-    raise kopf.PermanentError("The data is wrong, and no retry can fix it.")
+    raise kopf.PermanentError("The data is invalid.")
 
 
 @kopf.on.create("kopfexamples", retries=3, backoff=1)
 def limited(**_):
-    """Is retried after the backoff, as often as permitted."""
+    """Is retried after the backoff, at most `retries` times in total."""
     raise UnreachableError("no connection to the machine")
 
 

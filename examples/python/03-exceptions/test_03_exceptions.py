@@ -1,4 +1,4 @@
-def test_errors_are_treated_by_their_kinds(cluster, obj, operate, handled):
+def test_errors_are_retried_by_their_type_and_options(cluster, obj, operate, handled):
     with operate() as runner:
         cluster.create(obj)
         found = cluster.wait("kopfexamples", "kopf-example-1", handled)

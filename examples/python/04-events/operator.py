@@ -1,11 +1,11 @@
-"""Events of objects, which `kubectl describe` shows."""
+"""Kubernetes events of an object, as shown by `kubectl describe`."""
 
 import kopf
 
 
 @kopf.on.create("kopfexamples")
 def create_fn(body, logger, **_):
-    # Log messages become events as well, unless the settings disable it.
+    # Log records are also posted as events, unless the settings disable it.
     logger.info("Everything is fine so far.")
 
     kopf.event(body, type="SomeType", reason="SomeReason", message="Some message")

@@ -1,11 +1,11 @@
-"""A handler for each change of an object, and one for a field of it."""
+"""A handler for each change of an object, and one for a field."""
 
 import kopf
 
 
 @kopf.on.resume("kopfexamples")
 def resume_fn(logger, **_):
-    """The object existed before the operator started."""
+    """Called for objects that existed before the operator started."""
     logger.info("RESUMED")
 
 
@@ -33,5 +33,5 @@ def field_fn(old, new, logger, **_):
 
 @kopf.on.delete("kopfexamples")
 def delete_fn(logger, **_):
-    """The object stays until this handler has succeeded."""
+    """The object is not removed until this handler succeeds."""
     logger.info("DELETED")

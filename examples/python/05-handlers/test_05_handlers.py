@@ -1,4 +1,4 @@
-def test_life_of_an_object(cluster, obj, operate, handled):
+def test_creation_calls_its_handlers(cluster, obj, operate, handled):
     with operate() as first:
         cluster.create(obj)
         cluster.wait("kopfexamples", "kopf-example-1", handled)
@@ -8,7 +8,7 @@ def test_life_of_an_object(cluster, obj, operate, handled):
     assert "RESUMED" not in first.output
 
 
-def test_changes_and_deletion(cluster, obj, operate, handled):
+def test_changes_and_deletion_call_their_handlers(cluster, obj, operate, handled):
     with operate() as runner:
         cluster.create(obj)
         cluster.wait("kopfexamples", "kopf-example-1", handled)

@@ -1,4 +1,4 @@
-"""Several operators for the same objects: the one with the highest priority works."""
+"""Several operators for the same objects: only the one with the highest priority is active."""
 
 import kopf
 

@@ -11,11 +11,11 @@ def crds():
     return [EXAMPLES / "crd.yaml", PEERING]
 
 
-def test_frozen_operators_wait(cluster, obj, operate, handled):
+def test_operator_pauses_for_a_higher_priority(cluster, obj, operate, handled):
     record = {"priority": 100, "lifetime": 3600, "lastseen": "2099-01-01T00:00:00+00:00"}
     cluster.patch("clusterkopfpeerings", "default", {"status": {"other": record}}, namespace=None)
     with operate("--peering", "default") as runner:
-        # The own record appears in the peering object, so the operator is running, and waits.
+        # The record of the operator in the peering object shows that it is running.
         cluster.wait(
             "clusterkopfpeerings",
             "default",

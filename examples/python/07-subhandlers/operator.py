@@ -1,4 +1,4 @@
-"""Handlers made of handlers: one for each item, with its own retries and result."""
+"""A handler that registers one sub-handler for each item, each with its own retries and result."""
 
 import functools
 
@@ -12,7 +12,7 @@ def create_items(spec, **_):
 
 
 def create_item(item, retry, logger, **_):
-    # The second item needs a second attempt. The first one is not handled again for that.
+    # The second item needs a second attempt, which does not repeat the first item.
     if item == "item2" and retry == 0:
         raise kopf.TemporaryError("Not yet.", delay=1)
     logger.info(f"Handling {item}.")

@@ -1,4 +1,4 @@
-def test_events_are_seen_and_objects_are_not_changed(cluster, obj, operate, await_message):
+def test_events_are_handled_and_objects_are_not_changed(cluster, obj, operate, await_message):
     created = cluster.create(obj)
     with operate() as runner:
         await_message("LISTED: kopf-example-1")

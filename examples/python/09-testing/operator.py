@@ -7,6 +7,6 @@ import kopf
 def greet(spec, logger, patch, **_):
     name = spec.get("field")
     if not name:
-        raise kopf.PermanentError("Nobody to greet.")
+        raise kopf.PermanentError("spec.field is not set")
     logger.info(f"Hello, {name}!")
     patch.status["greeted"] = name

@@ -1,4 +1,4 @@
-"""A test of an operator, as tests of your own can be: on a sandbox, in the same process."""
+"""A test of an operator on a sandbox in the same process."""
 
 import pathlib
 
@@ -20,7 +20,7 @@ def test_greeting():
 
 
 def test_handlers_are_functions():
-    """Handlers can also be called directly, without any cluster."""
+    """Handlers can be called directly, without a cluster."""
     import logging
     import runpy
 

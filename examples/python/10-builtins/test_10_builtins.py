@@ -11,7 +11,7 @@ POD = {
 
 
 def test_old_pods_are_deleted(cluster, operate, monkeypatch):
-    # Timestamps of creation are cut to seconds, so a pod can seem a second older than it is.
+    # Creation timestamps are truncated to seconds, so the computed age can be a second too large.
     monkeypatch.setenv("MAX_AGE", "3")
     with operate("-n", "default") as runner:
         cluster.create(POD)

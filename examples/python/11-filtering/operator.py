@@ -1,4 +1,4 @@
-"""Handlers of some objects only. Objects without any matching handler are not touched at all."""
+"""Filters of handlers. Objects without a matching handler are not modified."""
 
 import kopf
 
@@ -28,12 +28,12 @@ def label_absent(logger, **_):
 
 @kopf.on.create("kopfexamples", annotations={"someannotation": "othervalue"})
 def annotation_value(logger, **_):
-    logger.info("This does not happen to the example's object.")
+    logger.info("The annotation has another value.")
 
 
 @kopf.on.create("kopfexamples", when=kopf.all_([is_short, kopf.not_(lambda name, **_: not name)]))
 def function(logger, **_):
-    logger.info("The functions agree.")
+    logger.info("The functions have returned true.")
 
 
 @kopf.on.create("kopfexamples", field="spec.field", value=starts_with_v)
@@ -43,4 +43,4 @@ def field_value(logger, **_):
 
 @kopf.on.update("kopfexamples", field="spec.field", old="value", new="changed")
 def field_change(logger, **_):
-    logger.info("The field has changed from the one to the other.")
+    logger.info("The field has changed.")

@@ -1,7 +1,7 @@
 """An operator inside of an application, in a thread with its own event loop.
 
-Inside of an asynchronous application, `await kopf.operator(...)` in a task is enough. Several
-operators can run in one process: each has its own registry.
+In an asynchronous application, `await kopf.operator(...)` in a task is enough. Several operators
+can run in one process, each with its own registry.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import kopf
 
 
 def serve(count: int) -> list[str]:
-    """Runs an operator until so many objects are created, and returns their names."""
+    """Runs an operator until `count` objects are created, and returns their names."""
     registry = kopf.OperatorRegistry()
     names: queue.Queue[str] = queue.Queue()
     ready, stop = threading.Event(), threading.Event()

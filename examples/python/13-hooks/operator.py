@@ -1,6 +1,6 @@
 """Activities of the operator itself: startup, login, probes, cleanup.
 
-Try it with `--liveness http://0.0.0.0:8080/healthz`.
+With `--liveness http://0.0.0.0:8080/healthz`, the results of probes are at that URL.
 """
 
 import datetime
@@ -16,7 +16,7 @@ def configure(settings: kopf.OperatorSettings, **_):
 
 @kopf.on.startup(retries=5)
 async def connect(memo, retry, logger, **_):
-    """Nothing else happens until this has succeeded."""
+    """No handler is called before it succeeds."""
     if retry == 0:
         raise kopf.TemporaryError("The database is not ready.", delay=0.1)
     memo.database = "db://somewhere"
@@ -26,7 +26,7 @@ async def connect(memo, retry, logger, **_):
 
 @kopf.on.login(retries=3)
 def login(logger, **kwargs):
-    """Replaces the default logins. It is called again when the credentials expire."""
+    """Replaces the default logins. Is called again when the credentials expire."""
     logger.info("Logging in.")
     return kopf.login_with_service_account(logger=logger, **kwargs) or kopf.login_with_kubeconfig(
         logger=logger, **kwargs

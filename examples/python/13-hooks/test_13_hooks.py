@@ -3,7 +3,7 @@ import socket
 import urllib.request
 
 
-def test_activities_frame_the_operator(cluster, obj, operate, handled):
+def test_activities_are_called_and_probes_are_served(cluster, obj, operate, handled):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]

@@ -1,4 +1,4 @@
-def test_daemons_run_beside_objects(cluster, obj, operate, await_message):
+def test_daemons_see_changes_and_exit_with_the_object(cluster, obj, operate, await_message):
     with operate() as runner:
         cluster.create(obj)
         await_message("Pinging in a task: field=value")

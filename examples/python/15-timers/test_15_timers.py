@@ -8,8 +8,8 @@ def test_timers_are_called_regularly(cluster, obj, operate, await_message):
     assert "'counter' failed temporarily: Succeeds at the second attempt." in runner.output
 
 
-def test_idle_timers_wait_for_quiet_objects(cluster, obj, operate, await_message):
-    # The counter changes the object all the time, so it is never quiet.
+def test_idle_timers_wait_for_unchanged_objects(cluster, obj, operate, await_message):
+    # The counter changes the object more often than the idle time.
     with operate() as runner:
         cluster.create(obj)
         cluster.wait("kopfexamples", "kopf-example-1", lambda body: "status" in body)

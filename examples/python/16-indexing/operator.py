@@ -1,4 +1,4 @@
-"""Indices: knowledge of other objects. Memos: knowledge of the own one, in this process."""
+"""Indices: in-memory lookup tables over other objects. Memos: in-memory data of an object."""
 
 import kopf
 
@@ -17,7 +17,7 @@ def by_label(namespace, name, labels, **_):
 @kopf.on.create("kopfexamples")
 @kopf.on.update("kopfexamples")  # type: ignore[arg-type]  # indices are unknown to type checkers
 def look(labels, memo, logger, by_label: kopf.Index, is_running: kopf.Index, **_):
-    """Both indices are complete before this is called for the first time."""
+    """Both indices are complete before the first call."""
     memo.looks = memo.get("looks", 0) + 1
     alike = []
     for label in labels.items():

@@ -1,13 +1,13 @@
-"""Admission: requests that are denied, changed or warned of before an object is stored."""
+"""Admission webhooks: requests are denied, changed or warned about before objects are stored."""
 
 import kopf
 
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_):
-    # Detects how a cluster on this machine reaches it, and generates a certificate for that.
+    # Detects the address at which a local cluster reaches this process; generates a certificate.
     settings.admission.server = kopf.WebhookAutoServer()
-    # The webhook configurations of this name are kept up to date.
+    # The name of the webhook configurations, which the operator keeps up to date.
     settings.admission.managed = "auto.kopf.dev"
 
 
@@ -22,7 +22,7 @@ def check(spec, dryrun, warnings, logger, **_):
 
 @kopf.on.mutate("kopfexamples", operations=["CREATE"])
 def fill_in(userinfo, spec, patch, **_):
-    # Not every username can be a label.
+    # Usernames can contain characters that are invalid in labels.
     patch.meta.labels["creator"] = userinfo["username"].replace(":", "-")
     if not spec.get("duration"):
         patch.spec["duration"] = "1m"
@@ -30,4 +30,4 @@ def fill_in(userinfo, spec, patch, **_):
 
 @kopf.on.validate("kopfexamples", operations=["DELETE"], annotations={"keep": kopf.PRESENT})
 def keep(name, **_):
-    raise kopf.AdmissionError(f"{name} is to be kept.", code=403)
+    raise kopf.AdmissionError(f"{name} must be kept.", code=403)

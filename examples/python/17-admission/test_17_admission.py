@@ -15,7 +15,7 @@ def test_requests_are_reviewed(cluster, obj, operate):
             cluster.patch("kopfexamples", "kopf-example-1", {"spec": {"field": "wrong"}})
         kept = {"metadata": {"annotations": {"keep": "yes"}}}
         cluster.patch("kopfexamples", "kopf-example-1", kept)
-        with pytest.raises(ClusterError, match="kopf-example-1 is to be kept."):
+        with pytest.raises(ClusterError, match="kopf-example-1 must be kept."):
             cluster.delete("kopfexamples", "kopf-example-1")
         released = {"metadata": {"annotations": {"keep": None}}}
         cluster.patch("kopfexamples", "kopf-example-1", released)

@@ -1,6 +1,6 @@
-"""Typed specs: a model instead of a mapping, its validation, and its CRD.
+"""Typed specs: a model in place of a mapping, with validation and a CRD.
 
-`kopf crd examples/python/18-typed/operator.py` prints the definition of the resource.
+`kopf crd examples/python/18-typed/operator.py` prints the CRD.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ class GatewaySpec:
 
 @kopf.on.create("gateways")
 def open_ports(spec: GatewaySpec, logger, **_):
-    """Gets an instance of the model; fails permanently, without a call, if the spec is invalid."""
+    """Gets an instance of the model. An invalid spec fails permanently, without a call."""
     for port in spec.ports:
         logger.info(f"Opening {spec.host}:{port.number}/{port.protocol}")
     return {"opened": len(spec.ports)}

@@ -17,8 +17,8 @@ def crds(tmp_path):
     return [path]
 
 
-def test_definition_has_the_schema_of_the_model(crds):
-    # Other tests of the same process can have models, too.
+def test_crd_has_the_schema_of_the_model(crds):
+    # Other tests of the same process can declare models.
     manifests = list(yaml.safe_load_all(crds[0].read_text()))
     (manifest,) = [one for one in manifests if one["spec"]["names"]["kind"] == "Gateway"]
     schema = manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -1,4 +1,4 @@
-"""All kinds of handlers at once, on one object."""
+"""All types of handlers on one object."""
 
 import kopf
 

@@ -1,5 +1,4 @@
-//! The smallest operator: it reacts to new objects, and what the handler returns goes to their
-//! status.
+//! A minimal operator: one handler for new objects, whose result is stored in their status.
 //!
 //! ```console
 //! cargo run --bin 01-minimal -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -10,7 +9,7 @@ use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples")]
 async fn create_fn(Spec(spec): Spec, logger: Logger) -> kopf::Result<Value> {
-    logger.info(format_args!("And here we are! Creating: {spec}"));
+    logger.info(format_args!("Creating: {spec}"));
     Ok(json!({"message": "hello world"}))
 }
 

@@ -1,5 +1,4 @@
-//! An object that owns another: a pod is created for it, and is removed together with it by
-//! Kubernetes.
+//! A pod for each object. Kubernetes deletes the pod with its owner.
 //!
 //! ```console
 //! cargo run --bin 02-children -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -22,7 +21,7 @@ async fn create_pod(
 ) -> kopf::Result<Value> {
     let duration = spec["duration"]
         .as_str()
-        .ok_or_else(|| kopf::permanent("spec.duration must be a text, such as 1m"))?;
+        .ok_or_else(|| kopf::permanent("spec.duration must be a string such as 1m"))?;
     let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -35,7 +34,7 @@ async fn create_pod(
             }],
         },
     });
-    // The name, the namespace, the labels, and who owns it: all come from the parent.
+    // Sets the name, namespace, labels and owner reference.
     kopf::adopt(&mut pod, &body)?;
 
     let pod: Pod = kopf::serde_json::from_value(pod)?;

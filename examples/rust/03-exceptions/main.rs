@@ -1,4 +1,4 @@
-//! What goes wrong: temporary errors, permanent ones, and all the others.
+//! Errors in handlers: temporary, permanent, and all others.
 //!
 //! ```console
 //! cargo run --bin 03-exceptions -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -11,38 +11,36 @@ use kopf::prelude::*;
 #[error("no connection to the machine")]
 struct Unreachable;
 
-/// Tried three times with a second in between, then it succeeds.
+/// Fails three times, with a second in between, then succeeds.
 #[kopf::on::create("kopfexamples")]
 async fn temporary(retry: Retry) -> kopf::Result<Value> {
     if *retry < 3 {
-        return Err(kopf::temporary("the data is not there yet").delay(1));
+        return Err(kopf::temporary("the data is not available yet").delay(1));
     }
     Ok(json!({"attempts": *retry + 1}))
 }
 
-/// Never tried again.
+/// Is never retried.
 #[kopf::on::create("kopfexamples")]
 async fn permanent() -> kopf::Result<()> {
-    Err(kopf::permanent(
-        "the data is wrong, and will not get better",
-    ))
+    Err(kopf::permanent("the data is invalid"))
 }
 
-/// Any error can be returned by `?`. It is tried again after the backoff, as often as allowed.
+/// Returns any error with `?`. Is retried after the backoff, at most `retries` times in total.
 #[kopf::on::create("kopfexamples", retries = 3, backoff = 1)]
 async fn eventual() -> kopf::Result<()> {
     reach_the_machine()?;
     Ok(())
 }
 
-/// As long as it is worth trying.
+/// Is retried for two seconds.
 #[kopf::on::create("kopfexamples", timeout = 2, backoff = 1)]
 async fn hopeless() -> kopf::Result<()> {
     reach_the_machine()?;
     Ok(())
 }
 
-/// Nobody cares.
+/// Counts as succeeded.
 #[kopf::on::create("kopfexamples", errors = IGNORED)]
 async fn ignored() -> kopf::Result<()> {
     reach_the_machine()?;

@@ -1,4 +1,4 @@
-//! What is told about an object: to the log, and as events that `kubectl describe` shows.
+//! Log records and Kubernetes events of an object, as shown by `kubectl describe`.
 //!
 //! ```console
 //! cargo run --bin 04-events -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -10,7 +10,7 @@ use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples")]
 async fn create_fn(body: Body, logger: Logger) -> kopf::Result<()> {
-    // What is logged is posted, too, unless the settings say otherwise.
+    // Log records are also posted as events, unless the settings disable it.
     logger.info("Everything is fine so far.");
 
     kopf::event(&body, "SomeType", "SomeReason", "Some message")?;

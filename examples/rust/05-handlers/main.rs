@@ -1,4 +1,4 @@
-//! One handler for each thing that can happen to an object, and one for a field of it.
+//! A handler for each change of an object, and one for a field.
 //!
 //! ```console
 //! cargo run --bin 05-handlers -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -9,7 +9,7 @@
 use kopf::prelude::*;
 use kopf::{New, Old};
 
-/// The operator was restarted, and the object was there already.
+/// Called for objects that existed before the operator started.
 #[kopf::on::resume("kopfexamples")]
 async fn resume_fn(logger: Logger) {
     logger.info("RESUMED");
@@ -20,10 +20,10 @@ async fn create_fn(logger: Logger) {
     logger.info("CREATED");
 }
 
-/// A second handler of the same cause: each has its own retries.
+/// Another handler of the same cause; each has its own retries.
 #[kopf::on::create("kopfexamples")]
-async fn create_too(logger: Logger) {
-    logger.info("CREATED, too");
+async fn create_again(logger: Logger) {
+    logger.info("CREATED AGAIN");
 }
 
 #[kopf::on::update("kopfexamples")]
@@ -42,7 +42,7 @@ async fn field_fn(Old(old): Old, New(new): New, logger: Logger) {
     logger.info(format_args!("FIELD: {old} -> {new}"));
 }
 
-/// The object stays until this has succeeded.
+/// The object is not removed until this handler succeeds.
 #[kopf::on::delete("kopfexamples")]
 async fn delete_fn(logger: Logger) {
     logger.info("DELETED");

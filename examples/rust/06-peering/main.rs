@@ -1,11 +1,12 @@
-//! Several operators for the same objects, of which one works at a time: that of the highest priority.
+//! Several operators for the same objects: only the one with the highest priority is active.
 //!
 //! ```console
 //! cargo run --bin 06-peering -- run --sandbox -A -f crates/kopf-shipping/manifests/peering.yaml -f examples/crd.yaml -f examples/obj.yaml
 //! ```
 //!
-//! In another terminal, with the `KUBECONFIG` that the first one tells, a second one goes ahead of it, as
-//! a developer's operator goes ahead of the one in the cluster. When it ends, the first one goes on:
+//! In another terminal, with the `KUBECONFIG` that the first operator prints, a second one takes
+//! precedence, such as a developer's operator over the deployed one. The first operator resumes
+//! when the second one exits:
 //!
 //! ```console
 //! cargo run --bin 06-peering -- run -A --dev
@@ -13,14 +14,14 @@
 //! kubectl patch kex kopf-example-1 --type merge -p '{"spec": {"field": "changed"}}'
 //! ```
 //!
-//! All of them can be paused for some time:
+//! All operators can be paused for some time:
 //!
 //! ```console
 //! cargo run --bin 06-peering -- freeze -A --peering default --lifetime 60
 //! cargo run --bin 06-peering -- resume -A --peering default
 //! ```
 //!
-//! On a real cluster, the kinds of peering objects have to be there:
+//! A real cluster needs the CRDs of peerings:
 //! `cargo run --bin 06-peering -- peering | kubectl apply -f -`.
 
 use kopf::prelude::*;

@@ -1,4 +1,4 @@
-//! Handlers made of handlers: one for each item, each with its own retries and results.
+//! A handler that registers one sub-handler for each item, each with its own retries and result.
 //!
 //! ```console
 //! cargo run --bin 07-subhandlers -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -15,7 +15,7 @@ async fn create_items(Spec(spec): Spec, subs: SubHandlers) {
         subs.register(
             item.clone(),
             move |retry: Retry, logger: Logger| async move {
-                // The second item needs a second attempt. The first one is not handled again for that.
+                // The second item needs a second attempt, which does not repeat the first item.
                 if item == "item2" && *retry == 0 {
                     return Err(kopf::temporary("not yet").delay(1));
                 }

@@ -1,5 +1,4 @@
-//! Everything that Kubernetes tells about objects, as it tells it: no causes, no retries, nothing is
-//! stored.
+//! All watch events of objects: no causes, no retries, and nothing is stored.
 //!
 //! ```console
 //! cargo run --bin 08-raw-events -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -12,7 +11,7 @@ use kopf::prelude::*;
 
 #[kopf::on::event("kopfexamples")]
 async fn event_fn(event: Event, Name(name): Name, logger: Logger) {
-    // There is no type when the object is listed: it was there before the operator.
+    // Objects that exist when the operator starts are listed; their events have no type.
     let kind = event.kind().unwrap_or("LISTED");
     logger.info(format_args!("{kind}: {name}"));
 }

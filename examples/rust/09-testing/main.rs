@@ -1,5 +1,5 @@
-//! An operator with a test: see `tests/testing.rs` beside it, which runs it on a sandbox in the
-//! test's own process, with time that passes at once.
+//! An operator with a test: `tests/testing.rs` runs it on a sandbox in the same process, with
+//! virtual time.
 //!
 //! ```console
 //! cargo test --package kopf-examples --test testing

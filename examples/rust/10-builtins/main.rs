@@ -1,12 +1,11 @@
-//! Operators are not only for custom resources: this one removes pods that are older than half a
-//! minute. Those of the system are left alone.
+//! Built-in resources: deletes pods that are older than half a minute, except for system pods.
 //!
 //! ```console
 //! cargo run --bin 10-builtins -- run --sandbox
 //! kubectl run sleeper --image busybox -- sleep 600
 //! ```
 //!
-//! On a real cluster, give it a namespace (`-n playground`): it removes all pods in its sight.
+//! On a real cluster, restrict it to a namespace (`-n playground`): it deletes all pods there.
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use kopf::kube::api::DeleteParams;
 use kopf::prelude::*;
 use kopf::{Body, Namespace, Now};
 
-/// Nobody wants to lose a cluster by an example.
+/// Excludes system pods, whose deletion would break the cluster.
 fn is_not_of_the_system(Namespace(namespace): Namespace) -> bool {
     !namespace.starts_with("kube-")
 }
@@ -35,14 +34,14 @@ async fn remove_when_old(
     let age = Duration::try_from(now.duration_since(created)).unwrap_or_default();
     let left = max_age()?.saturating_sub(age);
     if !left.is_zero() {
-        return Err(kopf::temporary("the pod is too young to be removed").delay(left));
+        return Err(kopf::temporary("the pod is too young").delay(left));
     }
     pods.delete(&name, &DeleteParams::default()).await?;
-    logger.info("The pod was too old, and is removed.");
+    logger.info("The pod is too old and is deleted.");
     Ok(())
 }
 
-/// For the impatient: `MAX_AGE=5 cargo run …`
+/// Returns the value of `MAX_AGE` in seconds, or 30 seconds.
 fn max_age() -> kopf::Result<Duration> {
     let text = std::env::var("MAX_AGE").unwrap_or_else(|_| "30".to_owned());
     let seconds = text.parse();

@@ -1,4 +1,4 @@
-//! Handlers for some objects only. Objects that no handler is for are not touched at all.
+//! Filters of handlers. Objects without a matching handler are not modified.
 //!
 //! ```console
 //! cargo run --bin 11-filtering -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -9,38 +9,38 @@ use kopf::Body;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples", labels = {"somelabel": "somevalue"})]
-async fn label_is_so(logger: Logger) {
-    logger.info("The label is as it should be.");
+async fn label_value(logger: Logger) {
+    logger.info("The label has the value.");
 }
 
 #[kopf::on::create("kopfexamples", labels = {"somelabel": PRESENT})]
-async fn label_is_there(logger: Logger) {
-    logger.info("The label is there.");
+async fn label_present(logger: Logger) {
+    logger.info("The label is present.");
 }
 
-#[kopf::on::create("kopfexamples", labels = {"nolabel": ABSENT})]
-async fn label_is_not_there(logger: Logger) {
-    logger.info("The other label is not there.");
+#[kopf::on::create("kopfexamples", labels = {"otherlabel": ABSENT})]
+async fn label_absent(logger: Logger) {
+    logger.info("The other label is absent.");
 }
 
 #[kopf::on::create("kopfexamples", annotations = {"someannotation": "othervalue"})]
-async fn annotation_is_other(logger: Logger) {
-    logger.info("This is never said for the example's object.");
+async fn annotation_value(logger: Logger) {
+    logger.info("The annotation has another value.");
 }
 
 #[kopf::on::create("kopfexamples", when = is_short)]
-async fn is_decided_by_a_function(logger: Logger) {
-    logger.info("The function has agreed.");
+async fn function(logger: Logger) {
+    logger.info("The function has returned true.");
 }
 
 #[kopf::on::create("kopfexamples", field = "spec.field", value = "value")]
-async fn value_is_so(logger: Logger) {
+async fn field_value(logger: Logger) {
     logger.info("The field has the value.");
 }
 
 #[kopf::on::update("kopfexamples", field = "spec.field", old = "value", new = "changed")]
-async fn value_has_changed_so(logger: Logger) {
-    logger.info("The field has changed from the one to the other.");
+async fn field_change(logger: Logger) {
+    logger.info("The field has changed.");
 }
 
 fn is_short(body: &Body) -> bool {

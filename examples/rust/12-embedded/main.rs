@@ -1,8 +1,8 @@
-//! An operator inside of a program that has other things to do: its own runtime, log, and end.
+//! An operator inside of a program with its own runtime, log and exit.
 //!
-//! The operator runs in a thread with a runtime of its own here; inside of an async program,
-//! `operator.start(client).await` alone does it. Several operators can run in one program: they share
-//! nothing but what they are given.
+//! The operator runs in a thread with its own runtime here; in an async program,
+//! `operator.start(client).await` is enough. Several operators can run in one program; they share
+//! only the state that they are given.
 //!
 //! ```console
 //! cargo run --bin 12-embedded -- default
@@ -17,7 +17,7 @@ use kopf::prelude::*;
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
-/// What the operator tells to the rest of the program.
+/// Events that the operator sends to the rest of the program.
 enum News {
     Ready,
     Created(String),
@@ -51,21 +51,21 @@ fn operate(namespace: &str, news: &mpsc::Sender<News>, stop: &CancellationToken)
 #[allow(clippy::print_stdout)] // it is a program
 fn main() -> Outcome {
     let namespace = std::env::args().nth(1).unwrap_or("default".to_owned());
-    let (news, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let stop = CancellationToken::new();
     let stopper = stop.clone();
-    let thread = thread::spawn(move || operate(&namespace, &news, &stopper));
+    let thread = thread::spawn(move || operate(&namespace, &sender, &stopper));
 
-    // Here the program does what it is for: it waits for three objects.
+    // The program waits for three objects.
     let mut count = 0;
     while count < 3 {
-        match told.recv() {
+        match receiver.recv() {
             Ok(News::Ready) => println!("The operator is ready."),
             Ok(News::Created(name)) => {
                 println!("{name} is created.");
                 count += 1;
             }
-            // The operator has ended by itself: the outcome tells why.
+            // The operator has exited; the outcome has the reason.
             Err(mpsc::RecvError) => break,
         }
     }

@@ -1,4 +1,4 @@
-//! What happens to the operator itself: it starts, it logs in, it is asked how it is, it ends.
+//! Activities of the operator itself: startup, login, probes, cleanup.
 //!
 //! ```console
 //! cargo run --bin 13-hooks -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml --liveness http://localhost:18080/healthz
@@ -13,7 +13,7 @@ use kopf::prelude::*;
 use kopf::{Credentials, login_with_kubeconfig, login_with_service_account};
 use kopf::{Now, Settings, SettingsMut};
 
-/// What handlers work with. It is there when the startup is over.
+/// The database of the handlers, connected at startup.
 static DATABASE: OnceLock<String> = OnceLock::new();
 static CREATED: AtomicU64 = AtomicU64::new(0);
 
@@ -23,19 +23,19 @@ fn configure(mut settings: SettingsMut) {
     settings.execution.default_backoff = Duration::from_secs(10);
 }
 
-// Nothing else happens before it succeeds.
+// No handler is called before it succeeds.
 #[kopf::on::startup(retries = 5)]
 async fn connect(retry: Retry, logger: Logger) -> kopf::Result<()> {
     if *retry == 0 {
-        return Err(kopf::temporary("The database is not there yet.").delay(0.1));
+        return Err(kopf::temporary("the database is not ready").delay(0.1));
     }
     let database = DATABASE.get_or_init(|| "db://somewhere".to_owned());
     logger.info(format_args!("Connected to {database}."));
     Ok(())
 }
 
-// What an operator does by itself if nobody else does it. It is called again when the credentials are
-// refused, and not at all with `--sandbox`.
+// Does the same as the default login. It is called again when the credentials are rejected, and not
+// called with `--sandbox`.
 #[kopf::on::login(retries = 3)]
 fn login_fn(settings: Settings, logger: Logger) -> Option<Credentials> {
     logger.info("Logging in.");
@@ -63,7 +63,7 @@ fn count() -> u64 {
 fn create_fn(Name(name): Name, logger: Logger) -> kopf::Result<()> {
     let database = DATABASE.get();
     let database = database.ok_or_else(|| kopf::permanent("not connected"))?;
-    logger.info(format_args!("{name} goes to {database}"));
+    logger.info(format_args!("Storing {name} in {database}."));
     CREATED.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Daemons: functions that run beside every object, until it is deleted or the operator ends.
+//! Daemons: functions that run for as long as their object exists and the operator runs.
 //!
 //! ```console
 //! cargo run --bin 14-daemons -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -9,7 +9,7 @@
 use kopf::prelude::*;
 use kopf::{Live, Patch};
 
-/// An async daemon is a task. It waits with the flag, so that it ends as soon as it is told to.
+/// An async daemon is a task. It sleeps with `stopped`, so it exits immediately when it is stopped.
 #[kopf::daemon(
     "kopfexamples",
     initial_delay = 0.1,
@@ -25,21 +25,20 @@ async fn background_async(
 ) -> kopf::Result<()> {
     logger.info("=> Starting to ping things in the background.");
     if *retry == 0 {
-        // The way to be called again.
         return Err(kopf::temporary("Not now, but soon.").delay(0.1));
     }
     while !stopped.wait(0.5).await {
-        // What the object is now, not what it was when the function was called.
+        // `Live` returns the current spec, not that of the call.
         logger.info(format_args!(
             "=> Pinging in a task: field={}",
             spec.get()["field"]
         ));
     }
-    logger.info(format_args!("=> Told to end: {}", stopped.reason()));
+    logger.info(format_args!("=> Stopped: {}", stopped.reason()));
     Ok(())
 }
 
-/// A blocking daemon has a thread of its own, and must look at the flag.
+/// A blocking daemon has its own thread, and must check `stopped`.
 #[kopf::daemon("kopfexamples")]
 fn background_sync(stopped: Stopped, patch: Patch, logger: Logger) -> Value {
     let mut pings = 0;
@@ -47,7 +46,7 @@ fn background_sync(stopped: Stopped, patch: Patch, logger: Logger) -> Value {
         logger.info("=> Pinging in a thread.");
         pings += 1;
     }
-    // What is to be changed is changed when the function returns.
+    // The patch is applied when the function returns.
     patch.status().set("goodbye", stopped.reason().to_string());
     json!({"pings": pings})
 }

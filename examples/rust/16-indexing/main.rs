@@ -1,5 +1,5 @@
-//! Indices: what is known of pods, ready to be looked up by handlers of other objects. And memos:
-//! what handlers remember of an object.
+//! Indices: in-memory lookup tables over pods for handlers of other objects. Memos: in-memory data
+//! of an object.
 //!
 //! ```console
 //! cargo run --bin 16-indexing -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -10,7 +10,7 @@
 use kopf::prelude::*;
 use kopf::{Labels, Namespace, Status};
 
-/// Where a pod is, and whether it runs.
+/// Maps the namespace and name of a pod to `true` if it is running.
 #[kopf::index("pods")]
 fn is_running(
     Namespace(namespace): Namespace,
@@ -20,7 +20,7 @@ fn is_running(
     ((namespace, name), status["phase"] == "Running")
 }
 
-/// One entry for each label.
+/// Maps each label to the namespaces and names of pods.
 #[kopf::index("pods", labels = {"somelabel": PRESENT})]
 fn by_label(Namespace(namespace): Namespace, Name(name): Name, labels: Labels) -> ByLabel {
     let pod = (namespace, name);
@@ -32,11 +32,11 @@ fn by_label(Namespace(namespace): Namespace, Name(name): Name, labels: Labels) -
 
 type ByLabel = Vec<((String, String), (String, String))>;
 
-/// How often it was looked, in this process.
+/// The number of calls for an object in this process.
 #[derive(Debug, Clone, Default)]
 struct Looks(u32);
 
-/// Both indices are filled before this is called for the first time.
+/// Both indices are complete before the first call.
 #[kopf::on::resume("kopfexamples")]
 #[kopf::on::create("kopfexamples")]
 #[kopf::on::update("kopfexamples")]
@@ -52,14 +52,14 @@ fn look(
     for (key, value) in labels.iter() {
         for pod in pods.get(&(key.to_owned(), value.to_owned())).iter() {
             if running.get(pod).contains(&true) {
-                logger.info(format_args!("{} runs.", pod.1));
+                logger.info(format_args!("{} is running.", pod.1));
             }
             alike.push(pod.1.clone());
         }
     }
     alike.sort();
     logger.info(format_args!(
-        "{} of {} pods are labelled alike.",
+        "{} of {} pods have the same labels.",
         alike.len(),
         running.len()
     ));

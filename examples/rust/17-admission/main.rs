@@ -1,4 +1,4 @@
-//! What the API server asks before it stores an object: what is to be denied, changed, or warned of.
+//! Admission webhooks: requests are denied, changed or warned about before objects are stored.
 //!
 //! ```console
 //! cargo run --bin 17-admission -- run --sandbox -f examples/crd.yaml
@@ -6,12 +6,12 @@
 //! kubectl patch kex kopf-example-1 --type merge -p '{"spec": {"field": "wrong"}}'     # denied
 //! kubectl patch kex kopf-example-1 --type merge -p '{"spec": {"field": "new"}}' --dry-run=server
 //! kubectl annotate kex kopf-example-1 keep=yes
-//! kubectl delete kex kopf-example-1 --as somebody                                     # denied
+//! kubectl delete kex kopf-example-1 --as intern                                       # denied
 //! kubectl annotate kex kopf-example-1 keep-
-//! kubectl delete kex kopf-example-1 --as somebody
+//! kubectl delete kex kopf-example-1 --as intern
 //! ```
 //!
-//! On a cluster that runs elsewhere, the API server must be able to reach this machine: see
+//! The API server of a remote cluster must be able to reach this machine: see
 //! docs/webhook-servers.md.
 
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use kopf::{DryRun, Patch, SettingsMut, Status, UserInfo, Warnings};
 
 #[kopf::on::startup]
 fn configure(mut settings: SettingsMut) {
-    // Finds out how a cluster on this machine reaches it, and makes certificates for that.
+    // Detects the address at which a local cluster reaches this process; generates a certificate.
     settings.admission.server = Some(Arc::new(Server::auto()));
-    // The name of the objects that tell the API server whom to ask. They are kept up to date.
+    // The name of the webhook configurations, which the operator keeps up to date.
     settings.admission.managed = Some("auto.kopf.dev".to_owned());
 }
 
-/// Denies, and warns.
+/// Denies one value and warns about another.
 #[kopf::on::validate("kopfexamples", operations = [CREATE, UPDATE])]
 fn check(
     Spec(spec): Spec,
@@ -46,10 +46,10 @@ fn check(
     Ok(())
 }
 
-/// Changes objects on their way in.
+/// Adds a label and a default.
 #[kopf::on::mutate("kopfexamples", operation = CREATE)]
 fn fill_in(user: UserInfo, Spec(spec): Spec, patch: Patch) {
-    // Not every name of a user can be a label.
+    // Usernames can contain characters that are invalid in labels.
     let creator = user.username().unwrap_or_default().replace(':', "-");
     patch.meta().label("creator", creator);
     if spec["duration"].is_null() {
@@ -57,7 +57,7 @@ fn fill_in(user: UserInfo, Spec(spec): Spec, patch: Patch) {
     }
 }
 
-/// Looks at who it is, and is asked only about those that are to be kept.
+/// Denies the deletion of annotated objects to users who are not administrators.
 #[kopf::on::validate("kopfexamples", operation = DELETE, annotations = {"keep": PRESENT})]
 fn keep(user: UserInfo, Name(name): Name) -> kopf::Result<()> {
     if user.groups().any(|group| group == "system:masters") {
@@ -67,9 +67,9 @@ fn keep(user: UserInfo, Name(name): Name) -> kopf::Result<()> {
     Err(kopf::denied(format_args!("{who} may not delete {name}.")).code(403))
 }
 
-/// The status has a webhook of its own.
+/// The status subresource has its own webhook.
 #[kopf::on::validate("kopfexamples", subresource = "status")]
-fn look_at_status(Status(status): Status) -> kopf::Result<()> {
+fn check_status(Status(status): Status) -> kopf::Result<()> {
     if status["phase"] == "Broken" {
         return Err(kopf::denied("Nothing is broken here.").code(422));
     }

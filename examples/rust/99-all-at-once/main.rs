@@ -1,4 +1,4 @@
-//! All kinds of handlers at once, on one object.
+//! All types of handlers on one object.
 //!
 //! ```console
 //! cargo run --bin 99-all-at-once -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
@@ -7,15 +7,14 @@
 //! kubectl delete kex kopf-example-1
 //! ```
 //!
-//! With `--liveness http://127.0.0.1:8080/healthz`, it also tells how it is: `curl
-//! http://127.0.0.1:8080/healthz`.
+//! With `--liveness http://127.0.0.1:8080/healthz`, the results of the probe are at that URL.
 
 use std::time::Duration;
 
 use kopf::prelude::*;
 use kopf::{Live, New, Old, Patch, SettingsMut, SubHandlers};
 
-/// What is remembered of an object while the operator runs.
+/// The memo of an object.
 #[derive(Clone, Default)]
 struct Seen {
     events: u32,
@@ -37,7 +36,7 @@ async fn objects(fields: Index<by_field>) -> usize {
     fields.keys().len()
 }
 
-/// Known to all other handlers, before any of them is called.
+/// Complete before any other handler is called.
 #[kopf::index("kopfexamples")]
 async fn by_field(Spec(spec): Spec, Name(name): Name) -> Option<(String, String)> {
     Some((spec["field"].as_str()?.to_owned(), name))
@@ -86,10 +85,10 @@ async fn delete_fn(logger: Logger) {
     logger.info("DELETED");
 }
 
-/// Beside the object, for as long as it exists.
+/// Runs for as long as the object exists.
 #[kopf::daemon("kopfexamples", cancellation_timeout = 3)]
 async fn monitor(spec: Live<Spec>, stopped: Stopped, logger: Logger) {
-    logger.info("WATCHED");
+    logger.info("MONITORED");
     let mut last = Value::Null;
     while !stopped.wait(0.1).await {
         let field = spec.get()["field"].clone();
@@ -98,10 +97,9 @@ async fn monitor(spec: Live<Spec>, stopped: Stopped, logger: Logger) {
             last = field;
         }
     }
-    logger.info("NOT WATCHED ANYMORE");
+    logger.info("NOT MONITORED");
 }
 
-/// From time to time.
 #[kopf::timer("kopfexamples", interval = 1)]
 async fn tick(memo: Memo<Seen>, patch: Patch) {
     let events = memo.read().events;

@@ -1,6 +1,6 @@
-//! The walkthrough of the documentation: a claim of storage for a while. It creates a real
-//! PersistentVolumeClaim, lets it grow, keeps its labels, and takes it along when it goes; and it goes
-//! by itself when no pod has used it for as long as it says.
+//! The walkthrough of the guide: a temporary claim of storage. The operator creates a
+//! PersistentVolumeClaim, resizes it, keeps its labels up to date, and deletes the claim when no
+//! pod has used it for `expiresAfter` seconds. The PersistentVolumeClaim is deleted with its owner.
 //!
 //! ```console
 //! cargo run --bin ephemeral-volume-claims -- run --sandbox -f examples/rust/ephemeral-volume-claims
@@ -19,7 +19,7 @@ use kopf::kube::api::{
 use kopf::prelude::*;
 use kopf::{Adoption, Now, Object, Patch, kube};
 
-/// The CRD in crd.yaml has more: limits, columns and descriptions.
+/// The CRD in crd.yaml also has limits, columns and descriptions.
 #[kopf::resource(group = "kopf.dev", version = "v1", kind = "EphemeralVolumeClaim")]
 #[kube(namespaced, shortname = "evc", status = "EphemeralVolumeClaimStatus")]
 #[serde(rename_all = "camelCase")]
@@ -47,7 +47,6 @@ struct Created {
     pvc_name: String,
 }
 
-/// A claim for a claim.
 #[kopf::on::create(EphemeralVolumeClaim)]
 async fn create_fn(
     evc: Object<EphemeralVolumeClaim>,
@@ -62,17 +61,16 @@ async fn create_fn(
             "resources": {"requests": {"storage": size}},
         },
     });
-    // The same name, so that pods can use it by that; the labels; and who owns it, so that Kubernetes
-    // removes it after its owner.
+    // Sets the same name, which pods refer to, the labels, and the owner reference.
     Adoption::default().strict().adopt(&mut pvc, &evc)?;
 
     let pvc = kopf::serde_json::from_value(pvc)?;
     let created = match pvcs.create(&PostParams::default(), &pvc).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {
-            // By an attempt that did not come to its end, or by somebody else?
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
+            // Either an interrupted attempt has created it, or another client.
             let existing = pvcs.get(&evc.name_any()).await?;
             if !is_owned(&existing, &evc) {
-                let problem = format!("the PVC {} is there already", existing.name_any());
+                let problem = format!("PVC {} has another owner", existing.name_any());
                 return Err(kopf::temporary(problem).delay(10));
             }
             existing
@@ -85,7 +83,6 @@ async fn create_fn(
     })
 }
 
-/// Storage can grow while it is used.
 #[kopf::on::update(EphemeralVolumeClaim, field = "spec.size")]
 async fn update_fn(
     evc: Object<EphemeralVolumeClaim>,
@@ -95,7 +92,7 @@ async fn update_fn(
 ) -> kopf::Result<()> {
     let size = required(&evc)?;
     let Some(name) = pvc_name(&evc) else {
-        // Without a size, none was created.
+        // The object was created without a size.
         let created = create_fn(evc, pvcs, logger).await?;
         patch.status().set("create_fn", created);
         return Ok(());
@@ -107,7 +104,7 @@ async fn update_fn(
     Ok(())
 }
 
-/// The labels go to the claim one by one: those which it has from elsewhere are left alone.
+/// Copies only changed labels, so other labels of the PVC are kept.
 #[kopf::on::field(EphemeralVolumeClaim, field = "metadata.labels")]
 async fn relabel(
     evc: Object<EphemeralVolumeClaim>,
@@ -116,7 +113,7 @@ async fn relabel(
     logger: Logger,
 ) -> kopf::Result<()> {
     let Some(name) = pvc_name(&evc) else {
-        return Ok(()); // It will have them when it is created.
+        return Ok(()); // `create_fn` copies the labels.
     };
     let patch = json!({"metadata": {"labels": diff.merge_patch()}});
     let params = PatchParams::default();
@@ -125,9 +122,7 @@ async fn relabel(
     Ok(())
 }
 
-/// Nobody has used the claim for too long: it goes, and the PVC goes with it.
-///
-/// Claims without an expiry have no timer.
+/// Deletes the claim when it expires. Claims without `expiresAfter` have no timer.
 #[kopf::timer(EphemeralVolumeClaim, interval = 5, field = "spec.expiresAfter", value = PRESENT)]
 async fn expire(
     evc: Object<EphemeralVolumeClaim>,
@@ -142,7 +137,6 @@ async fn expire(
     let pods = pods.list(&ListParams::default()).await?;
     let is_used = pods.iter().any(|pod| uses(pod, &evc.name_any()));
     if is_used != was_used {
-        // Written when it changes, not every time.
         patch.status().merge(json!({
             "inUse": is_used,
             "unusedSince": (!is_used).then(|| now.to_string()),
@@ -158,16 +152,16 @@ async fn expire(
     let unused = u64::try_from(now.duration_since(since).as_secs()).unwrap_or_default();
     if unused >= limit {
         logger.info(format_args!(
-            "Nobody uses it: it has expired after {limit} seconds."
+            "Unused for {limit} seconds: deleting the claim."
         ));
-        // This very object, not another one of this name.
-        let this_one = Preconditions {
+        // A new object of the same name has another uid, and is kept.
+        let same_uid = Preconditions {
             uid: evc.metadata.uid.clone(),
             resource_version: None,
         };
         evcs.delete(
             &evc.name_any(),
-            &DeleteParams::default().preconditions(this_one),
+            &DeleteParams::default().preconditions(same_uid),
         )
         .await?;
     }
@@ -176,10 +170,10 @@ async fn expire(
 
 fn required(evc: &EphemeralVolumeClaim) -> kopf::Result<&str> {
     let size = evc.spec.size.as_deref().filter(|size| !size.is_empty());
-    size.ok_or_else(|| kopf::permanent("Size must be set."))
+    size.ok_or_else(|| kopf::permanent("spec.size must be set"))
 }
 
-/// What `create_fn` has returned, once upon a time.
+/// Returns the name in the result of `create_fn`.
 fn pvc_name(evc: &EphemeralVolumeClaim) -> Option<&str> {
     let created = evc.status.as_ref()?.create_fn.as_ref()?;
     Some(&created.pvc_name)
@@ -190,19 +184,19 @@ fn is_owned(pvc: &PersistentVolumeClaim, evc: &EphemeralVolumeClaim) -> bool {
     owners.any(|owner| Some(&owner.uid) == evc.metadata.uid.as_ref())
 }
 
-/// Whether a pod needs the claim, or may need it soon.
+/// Returns `true` if a pod that has not finished refers to the claim.
 fn uses(pod: &Pod, claim: &str) -> bool {
     let phase = pod
         .status
         .as_ref()
         .and_then(|status| status.phase.as_deref());
-    let over = matches!(phase, Some("Succeeded" | "Failed"));
+    let is_finished = matches!(phase, Some("Succeeded" | "Failed"));
     let volumes = pod
         .spec
         .iter()
         .flat_map(|spec| spec.volumes.iter().flatten());
     let mut claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
-    !over && claims.any(|source| source.claim_name == claim)
+    !is_finished && claims.any(|source| source.claim_name == claim)
 }
 
 fn main() -> std::process::ExitCode {

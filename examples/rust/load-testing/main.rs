@@ -1,6 +1,6 @@
-//! Load tests by many pods at once: `pending`, when one is asked for; `executing`, when its pods
-//! are started; `finished`, when all of them are, or `failed`, when one of them is. A change starts it
-//! anew. When it is deleted, Kubernetes removes its pods.
+//! Load tests that run in pods. A test is `pending` when it is created, `executing` when its pods
+//! are created, `finished` when all pods have succeeded, or `failed` when a pod has failed. A
+//! change of the spec restarts the test. Kubernetes deletes the pods with the test.
 //!
 //! ```console
 //! cargo run --bin load-testing -- run --sandbox -f examples/rust/load-testing
@@ -8,7 +8,7 @@
 //! kubectl patch loadtest example-02 --type merge -p '{"spec": {"replicas": 2}}'
 //! ```
 //!
-//! On a sandbox, nothing runs the pods: they are over as soon as somebody says so.
+//! A sandbox does not run pods; set their phase:
 //!
 //! ```console
 //! kubectl patch pod example-02-2-0 --subresource status -p '{"status": {"phase": "Succeeded"}}'
@@ -21,11 +21,11 @@ use kopf::kube::api::{
 use kopf::prelude::*;
 use kopf::{Adoption, Object, PRESENT, Patch, kube};
 
-/// The labels of the pods: which test they are of, and of which version of it.
+/// Labels of pods: the uid and the generation of their test.
 const TEST: &str = "example.org/load-test";
 const GENERATION: &str = "example.org/generation";
 
-/// The CRD in crd.yaml has more: defaults, limits and columns.
+/// The CRD in crd.yaml also has defaults, limits and columns.
 #[kopf::resource(group = "example.org", version = "v1", kind = "LoadTest")]
 #[kube(namespaced, shortname = "ld", status = "LoadTestStatus")]
 struct LoadTestSpec {
@@ -49,7 +49,7 @@ struct LoadTestStatus {
     children: Option<Vec<String>>,
 }
 
-/// How many pods are over, of those for this generation.
+/// The number of finished pods of a generation.
 #[kopf::schema]
 struct Over {
     generation: i64,
@@ -57,14 +57,14 @@ struct Over {
     failed: usize,
 }
 
-/// Said before anything is done.
+/// Sets the state before pods are created.
 #[kopf::on::create(LoadTest)]
 #[kopf::on::update(LoadTest, field = "spec")]
 async fn announce(patch: Patch) {
     patch.status().set("state", "pending").remove("children");
 }
 
-/// Called after the previous one. If it fails half-way, it is called again, and does the rest.
+/// Runs after `announce`. A retry skips pods that exist.
 #[kopf::on::create(LoadTest)]
 #[kopf::on::update(LoadTest, field = "spec")]
 async fn execute(
@@ -84,11 +84,11 @@ async fn execute(
         let pod = pod(&test, generation, number)?;
         names.push(pod.name_any());
         match pods.create(&PostParams::default(), &pod).await {
-            Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {}
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
             created => drop(created?),
         }
     }
-    logger.info(format_args!("{} pods are started.", names.len()));
+    logger.info(format_args!("{} pods are created.", names.len()));
     patch
         .status()
         .set("state", "executing")
@@ -96,18 +96,18 @@ async fn execute(
     Ok(())
 }
 
-/// A pod is over: how many of them are it now?
+/// Counts the finished pods of a test when one of them finishes.
 ///
-/// What is learned is handed over to the test, whose handlers are called one after another. This
-/// handler runs beside them, and its view of the test can be outdated.
+/// The counts are written to the test and evaluated by its own handlers, which run sequentially.
+/// This handler runs concurrently with them, so its view of the test can be outdated.
 #[kopf::on::field(Pod, labels = [(TEST, PRESENT)], field = "status.phase", new = is_over)]
 async fn count(pod: Object<Pod>, pods: Api<Pod>, tests: Api<LoadTest>) -> kopf::Result<()> {
     let Some(owner) = pod.owner_references().first() else {
-        return Err(kopf::permanent("a pod of a load test has an owner"));
+        return Err(kopf::permanent("the pod has no owner reference"));
     };
     let labels = [TEST, GENERATION].map(|label| Some((label, pod.labels().get(label)?)));
     let [Some((_, test)), Some((_, generation))] = labels else {
-        return Err(kopf::permanent("a pod of a load test says of which one"));
+        return Err(kopf::permanent("the pod has no label of its generation"));
     };
     let siblings = format!("{TEST}={test},{GENERATION}={generation}");
     let siblings = pods.list(&ListParams::default().labels(&siblings)).await?;
@@ -126,20 +126,20 @@ async fn count(pod: Object<Pod>, pods: Api<Pod>, tests: Api<LoadTest>) -> kopf::
     let patch = PatchOf::Merge(json!({"status": {"over": over}}));
     let params = PatchParams::default();
     match tests.patch_status(&owner.name, &params, &patch).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_not_found() => {} // So will be the pod.
+        Err(kube::Error::Api(status)) if status.is_not_found() => {} // The test is deleted.
         patched => drop(patched?),
     }
     Ok(())
 }
 
-/// The end of a test, good or bad.
+/// Sets the final state of a test.
 #[kopf::on::field(LoadTest, field = "status.over")]
 async fn conclude(test: Object<LoadTest>, patch: Patch, logger: Logger) {
     let Some(over) = test.status.as_ref().and_then(|status| status.over.as_ref()) else {
         return;
     };
     if Some(over.generation) != test.metadata.generation {
-        return; // The test was changed meanwhile, and is executed again.
+        return; // The test has changed and is restarted.
     }
     let state = match over {
         Over { failed: 1.., .. } => "failed",
@@ -150,7 +150,7 @@ async fn conclude(test: Object<LoadTest>, patch: Patch, logger: Logger) {
     patch.status().set("state", state);
 }
 
-/// What makes the requests.
+/// Returns a pod that makes the requests.
 fn pod(test: &LoadTest, generation: i64, number: usize) -> kopf::Result<Pod> {
     let Test {
         service_name,

@@ -1,5 +1,5 @@
-//! A program with a command, an option and a log layer of its own, beside those of operators; with a custom
-//! resource as a type, and with shared state.
+//! A program with its own command, option and log layer beside those of operators, a custom
+//! resource as a type, and shared state.
 //!
 //! ```console
 //! cargo run --bin own-program -- run --greeting Hi --sandbox -f examples/rust/own-program
@@ -43,7 +43,7 @@ enum Command {
     Operator(Commands),
 }
 
-/// The state that all handlers share.
+/// State that is shared by all handlers.
 #[derive(Clone)]
 struct Greeter {
     greeting: String,
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
         greeting: args.greeting,
     };
     match args.command {
-        Command::Greet { name } => say(&greeter.greet(&name)),
+        Command::Greet { name } => print_line(&greeter.greet(&name)),
         Command::Operator(commands) => {
             let problems = Counter::default();
             let operator = Operator::builder().handlers_from_macros().state(greeter);
@@ -110,7 +110,7 @@ fn main() -> ExitCode {
             match problems.0.load(Ordering::Relaxed) {
                 0 => code,
                 count => {
-                    say(&format!("{count} warnings and errors are logged."));
+                    print_line(&format!("{count} warnings and errors are logged."));
                     code
                 }
             }
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn say(line: &str) -> ExitCode {
+fn print_line(line: &str) -> ExitCode {
     let written = writeln!(std::io::stdout(), "{line}");
     written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }

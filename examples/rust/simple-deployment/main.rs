@@ -1,4 +1,4 @@
-//! The simplest operator with a kind of its own: exactly one pod for every SimpleDeployment.
+//! A simple operator with its own custom resource: one pod for every SimpleDeployment.
 //!
 //! ```console
 //! cargo run --bin simple-deployment -- run --sandbox -f examples/rust/simple-deployment --verbose
@@ -11,14 +11,14 @@ use kopf::k8s_openapi::api::core::v1::Pod;
 use kopf::kube::api::{Api, PostParams};
 use kopf::prelude::*;
 
-/// What a user can say.
+/// The spec of the resource.
 #[kopf::schema]
 struct SimpleDeployment {
-    #[serde(default = "at_once")]
+    #[serde(default = "zero")]
     sleepytime: String,
 }
 
-fn at_once() -> String {
+fn zero() -> String {
     "0".to_owned()
 }
 
@@ -28,7 +28,6 @@ async fn create_function(
     body: Body,
     pods: Api<Pod>,
 ) -> kopf::Result<Value> {
-    // The pod that is to be started.
     let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -43,13 +42,12 @@ async fn create_function(
         },
     });
 
-    // It becomes a child of the object: with its namespace, its labels, a name like its own.
+    // Sets the namespace, the labels, a name prefix, and the owner reference.
     kopf::adopt(&mut pod, &body)?;
 
     let pod = kopf::serde_json::from_value(pod)?;
     let pod = pods.create(&PostParams::default(), &pod).await?;
 
-    // The object says which one is its pod.
     Ok(json!({"children": [pod.metadata.uid]}))
 }
 

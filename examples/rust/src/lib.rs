@@ -1,4 +1,4 @@
-//! What the examples share with their tests.
+//! Code that examples share with their tests, and the doctests of the guide.
 
 pub mod greeter;
 pub mod tenants;

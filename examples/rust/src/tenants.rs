@@ -1,46 +1,47 @@
-//! Resources of the two operators for the onboarding of tenants. Their CRDs are in `tenant-onboarding/crds.yaml`.
+//! Resources of the two operators for the onboarding of tenants. Their CRDs are in
+//! `tenant-onboarding/crds.yaml`.
 
 /// A customer of the platform.
 #[kopf::resource(group = "kopf.dev", version = "v1", kind = "Tenant")]
 #[kube(namespaced, schema = "disabled", status = "TenantStatus")]
 pub struct TenantSpec {
-    /// What the tenant pays for.
+    /// The plan that the tenant pays for.
     pub plan: Option<String>,
 }
 
-/// How far the tenant's on-boarding has come.
+/// The progress of the onboarding.
 #[kopf::schema]
 #[derive(Default)]
 #[serde(default)]
 pub struct TenantStatus {
-    /// After the first step; the name is that of its handler.
+    /// Result of the first step, named after its handler.
     pub create_blob_storage: Option<BlobStorage>,
-    /// After the second step, when the other operator has done its part: where the server is.
+    /// URL of the NATS server, set after the second step.
     pub nats: Option<String>,
-    /// After the third step.
+    /// Set by the third step.
     pub phase: Option<String>,
 }
 
-/// Where the tenant's blobs are.
+/// The blob storage of a tenant.
 #[kopf::schema]
 pub struct BlobStorage {
     /// The name of the storage.
     pub name: String,
 }
 
-/// A server that passes messages on.
+/// A NATS server.
 #[kopf::resource(group = "kopf.dev", version = "v1", kind = "Nats", plural = "nats")]
 #[kube(namespaced, schema = "disabled", status = "NatsStatus")]
 pub struct NatsSpec {
-    /// The blob storage to keep messages in.
+    /// The name of the blob storage for messages.
     pub storage: String,
 }
 
-/// What became of the server.
+/// The state of the server.
 #[kopf::schema]
 #[derive(Default)]
 #[serde(default)]
 pub struct NatsStatus {
-    /// Where it is, as soon as it is there.
+    /// URL of the server, set when it is created.
     pub url: Option<String>,
 }

@@ -1,12 +1,11 @@
-//! The other operator of the on-boarding of tenants: it provides a server for each NATS object,
-//! whoever has asked for it.
+//! The second operator of the onboarding of tenants: creates a server for each NATS object.
 //!
 //! ```console
 //! cargo run --bin tenant-nats -- run --sandbox -f examples/rust/tenant-onboarding/crds.yaml -f examples/rust/tenant-nats
 //! kubectl get nats,services
 //! ```
 //!
-//! Together with the one that on-boards tenants: see `tenant-onboarding` beside it.
+//! For the first operator, see `tenant-onboarding`.
 
 use kopf::k8s_openapi::api::core::v1::Service;
 use kopf::kube;
@@ -15,7 +14,7 @@ use kopf::prelude::*;
 use kopf::{Object, Patch};
 use kopf_examples::tenants::Nats;
 
-/// Nobody starts servers here: a service stands for it.
+/// Creates a Service in place of a real server.
 #[kopf::on::create(Nats)]
 async fn create_server(
     nats: Object<Nats>,
@@ -31,11 +30,11 @@ async fn create_server(
     kopf::adopt(&mut service, &nats)?;
     let service = kopf::serde_json::from_value(service)?;
     match services.create(&PostParams::default(), &service).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {}
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         created => drop(created?),
     }
     logger.info(format_args!(
-        "Messages of {} are passed on.",
+        "The server of {} is created.",
         nats.spec.storage
     ));
     let namespace = nats.namespace().unwrap_or_default();
@@ -44,17 +43,16 @@ async fn create_server(
     Ok(())
 }
 
-/// The service goes with its owner; what else a server may have left is removed here.
+/// Releases external resources of the server. Kubernetes deletes the Service with its owner.
 #[kopf::on::delete(Nats)]
 async fn remove_server(nats: Object<Nats>, logger: Logger) {
     logger.info(format_args!(
-        "Messages of {} are not passed on anymore.",
+        "The server of {} is deleted.",
         nats.spec.storage
     ));
 }
 
-/// NATS objects are looked at by several operators: this one puts a mark of its own on them, which
-/// the others do not take for theirs.
+/// Several operators handle NATS objects, so this one uses its own finalizer.
 fn main() -> std::process::ExitCode {
     let operator = Operator::builder().handlers_from_macros();
     kopf::main_with(operator.settings(|settings| {

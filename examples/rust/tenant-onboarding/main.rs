@@ -1,12 +1,12 @@
-//! The on-boarding of a tenant, step by step: a blob storage; then a NATS object, for which another
-//! operator provides a server; and when that is there, the rest.
+//! The onboarding of a tenant in three steps: a blob storage, then a NATS object, for which another
+//! operator creates a server, then the final state.
 //!
 //! ```console
 //! cargo run --bin tenant-onboarding -- run --sandbox -f examples/rust/tenant-onboarding
 //! kubectl get tenants,nats
 //! ```
 //!
-//! In another terminal, with the kubeconfig which the first one tells, the other operator:
+//! The other operator, in another terminal with the kubeconfig that the first one prints:
 //!
 //! ```console
 //! export KUBECONFIG=…
@@ -21,7 +21,7 @@ use kopf::serde::{Deserialize, Serialize};
 use kopf::{New, Object, Patch};
 use kopf_examples::tenants::{BlobStorage, Nats, NatsSpec, Tenant};
 
-/// No cloud is at hand: a ConfigMap stands for the storage.
+/// Creates a ConfigMap in place of a real storage.
 #[kopf::on::create(Tenant)]
 async fn create_blob_storage(
     tenant: Object<Tenant>,
@@ -36,13 +36,13 @@ async fn create_blob_storage(
     Ok(BlobStorage { name })
 }
 
-/// Handlers are called one after another, but if the first one has to be tried again, the second one does not
-/// wait for it by itself. It knows what it needs.
+/// Handlers are called in order, but the second one does not wait for retries of the first one.
+/// Therefore, it checks the result of the first one.
 #[kopf::on::create(Tenant)]
 async fn create_nats(tenant: Object<Tenant>, all: Api<Nats>, logger: Logger) -> kopf::Result<()> {
     let status = tenant.status.clone().unwrap_or_default();
     let Some(storage) = status.create_blob_storage else {
-        return Err(kopf::temporary("there is no blob storage yet").delay(1));
+        return Err(kopf::temporary("the blob storage is not created yet").delay(1));
     };
     let spec = NatsSpec {
         storage: storage.name,
@@ -54,52 +54,48 @@ async fn create_nats(tenant: Object<Tenant>, all: Api<Nats>, logger: Logger) -> 
     Ok(())
 }
 
-/// The other operator has done its part: the tenant is told.
+/// Copies the URL of the server to the tenant.
 ///
-/// The changes of NATS objects are handled by the other operator, which remembers on them what it
-/// has done. This one only looks on.
+/// The other operator handles the changes of NATS objects and stores its progress there. Event
+/// handlers store nothing, so the two operators do not interfere.
 #[kopf::on::event(Nats, field = "status.url", value = PRESENT)]
-async fn nats_is_there(
-    nats: Object<Nats>,
-    tenants: Api<Tenant>,
-    logger: Logger,
-) -> kopf::Result<()> {
+async fn copy_url(nats: Object<Nats>, tenants: Api<Tenant>, logger: Logger) -> kopf::Result<()> {
     let owner = nats.owner_references().first();
     let Some(owner) = owner.filter(|owner| owner.kind == "Tenant") else {
-        return Ok(()); // Not everybody who needs a server is a tenant.
+        return Ok(()); // NATS objects can have other owners.
     };
-    logger.info(format_args!("The NATS of tenant {} is there.", owner.name));
+    logger.info(format_args!("The NATS of tenant {} is ready.", owner.name));
     let url = nats.status.as_ref().and_then(|status| status.url.as_ref());
     let patch = PatchOf::Merge(json!({"status": {"nats": url}}));
     let params = PatchParams::default();
     match tenants.patch_status(&owner.name, &params, &patch).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_not_found() => {}
+        Err(kube::Error::Api(status)) if status.is_not_found() => {}
         patched => drop(patched?),
     }
     Ok(())
 }
 
-/// All is there.
+/// Completes the onboarding.
 #[kopf::on::field(Tenant, field = "status.nats", new = PRESENT)]
-async fn welcome(New(nats): New<String>, patch: Patch, logger: Logger) {
+async fn complete(New(nats): New<String>, patch: Patch, logger: Logger) {
     logger.info(format_args!(
-        "Step 3: the tenant is welcome, with NATS at {nats}."
+        "Step 3: the tenant is ready, with NATS at {nats}."
     ));
     patch.status().set("phase", "ready");
 }
 
-/// Creates an object, unless it was created by an earlier attempt.
+/// Creates an object, unless an earlier attempt has created it. Returns its name.
 async fn provide<K>(api: &Api<K>, object: &K, tenant: &Tenant) -> kopf::Result<String>
 where
     K: kube::Resource + Serialize + Clone + std::fmt::Debug + for<'de> Deserialize<'de>,
 {
     let name = object.name_any();
     match api.create(&PostParams::default(), object).await {
-        Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
             let found = api.get(&name).await?;
             let mut owners = found.owner_references().iter();
             if !owners.any(|owner| Some(&owner.uid) == tenant.metadata.uid.as_ref()) {
-                let problem = format!("{name} is there already, and belongs to somebody else");
+                let problem = format!("{name} has another owner");
                 return Err(kopf::temporary(problem).delay(1));
             }
         }

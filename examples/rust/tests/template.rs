@@ -1,15 +1,15 @@
-//! The project of `kopf new`: its generated manifests are those that its own program prints.
+//! Checks that the manifests in the project of `kopf new` equal the output of its program.
 //!
-//! There is no test harness: with the variable [`OPERATOR`], this program is that of the project.
+//! There is no test harness: with the variable [`OPERATOR`], this program is the operator.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
 
 #[path = "../../../crates/kopf-shipping/templates/rust/lib.rs.template"]
-#[allow(unreachable_pub)] // in the project, it is a library
+#[allow(unreachable_pub)] // a library in the project
 mod project;
 
-/// Makes this program the operator.
+/// Variable that makes this program the operator.
 const OPERATOR: &str = "KOPF_TEST_OPERATOR";
 
 const MANIFESTS: &str = include_str!("../../../crates/kopf-shipping/templates/rust/operator.yaml");
@@ -26,13 +26,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("the manifests are not printed: {error}");
+            eprintln!("cannot print the manifests: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs the command of the README of the project.
+/// Returns the output of the command in the README of the project.
 fn manifests() -> Result<String, Box<dyn Error>> {
     let options = ["--name", "my-operator", "--namespace", "my-operator"];
     let output = Command::new(std::env::current_exe()?)

@@ -1,11 +1,11 @@
-//! How an operator is tested: on a sandbox in the same process, with virtual time.
+//! A test of an operator on a sandbox in the same process, with virtual time.
 
 use kopf_examples::greeter;
 use kopf_testing::{Lab, manifest};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn it_greets_whom_it_is_told_to() {
+async fn greeting_is_stored_when_the_name_is_set() {
     let lab = Lab::new()
         .with(include_str!("../../crd.yaml"))
         .operator(greeter::operator().build().unwrap())
@@ -15,16 +15,16 @@ async fn it_greets_whom_it_is_told_to() {
     let object = lab
         .apply(manifest!({
             "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-            "metadata": {"name": "somebody"}, "spec": {},
+            "metadata": {"name": "example"}, "spec": {},
         }))
         .await;
     lab.settled().await;
     let status = &lab.get(&object).await["status"];
-    assert_eq!(status["greet"], json!(null), "nobody has said whom");
+    assert_eq!(status["greet"], json!(null), "there is no name");
 
     lab.patch(&object, json!({"spec": {"greet": "world"}}))
         .await;
-    lab.advance(60 * 60).await; // It takes no time at all.
+    lab.advance(60 * 60).await; // Virtual time: returns immediately.
     lab.settled().await;
     let status = &lab.get(&object).await["status"];
     assert_eq!(
@@ -35,7 +35,7 @@ async fn it_greets_whom_it_is_told_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_goes_on_after_a_restart() {
+async fn handling_continues_after_a_restart() {
     let lab = Lab::new()
         .with(include_str!("../../crd.yaml"))
         .operator(greeter::operator().build().unwrap())

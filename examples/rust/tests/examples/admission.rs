@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use crate::stage::{OBJECT, Stage};
 
-/// On a server that all tests share, its webhooks would be for the objects of all others: there, it is
-/// tests/e2e/admission.sh that runs it, alone.
+/// Skipped on a shared control plane, where the webhooks would affect other tests:
+/// tests/e2e/admission.sh runs the example there alone.
 #[tokio::test]
-async fn objects_are_denied_changed_and_warned_of() {
+async fn objects_are_denied_changed_and_warned_about() {
     if Server::from_env() == Server::ControlPlane {
         return;
     }
     let stage = Stage::start().await;
     let mut program = stage.run("17-admission");
     program
-        .says("Reconfiguring the validating webhook auto.kopf.dev.")
+        .await_log("Reconfiguring the validating webhook auto.kopf.dev.")
         .await;
     let objects = stage.api.group_path("kopf.dev/v1", "kopfexamples");
     let wrong = json!({
@@ -22,8 +22,8 @@ async fn objects_are_denied_changed_and_warned_of() {
         "spec": {"field": "wrong"},
     });
     let denied = eventually("an object to be denied", async || {
-        let answer = stage.api.create(&objects, &wrong).await;
-        (answer.code != 201).then_some(answer)
+        let response = stage.api.create(&objects, &wrong).await;
+        (response.code != 201).then_some(response)
     })
     .await;
     assert_eq!(denied.code, 499, "{}", denied.text());
@@ -31,7 +31,7 @@ async fn objects_are_denied_changed_and_warned_of() {
         "admission webhook \"check.auto.kopf.dev\" denied the request: This field is wrong.";
     assert_eq!(denied.json["message"], message);
 
-    eventually("the mutating webhook to be asked, too", async || {
+    eventually("the mutating webhook to be called", async || {
         let created = stage
             .create_changed(|object| object["spec"]["duration"] = Value::Null)
             .await;
@@ -49,11 +49,11 @@ async fn objects_are_denied_changed_and_warned_of() {
     let kept = stage.api.patch(&path, PatchType::Merge, &patch).await;
     assert_eq!(kept.warnings(), ["the value is the one from the examples"]);
     let delete = || stage.api.request(Method::DELETE, &path);
-    let answer = delete().header("Impersonate-User", "somebody").send().await;
-    assert_eq!(answer.code, 403, "{}", answer.text());
+    let response = delete().header("Impersonate-User", "intern").send().await;
+    assert_eq!(response.code, 403, "{}", response.text());
     let status = json!({"status": {"phase": "Broken"}});
-    let answer = stage.api.merge(&format!("{path}/status"), &status).await;
-    assert_eq!(answer.code, 422, "{}", answer.text());
+    let response = stage.api.merge(&format!("{path}/status"), &status).await;
+    assert_eq!(response.code, 422, "{}", response.text());
 
     program.stop().await;
     stage.api.create(&objects, &wrong).await.expect_code(201);

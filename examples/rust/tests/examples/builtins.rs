@@ -3,7 +3,7 @@ use kopf_tests::objects;
 use crate::stage::Stage;
 
 #[tokio::test]
-async fn pods_are_removed_when_they_are_old_except_for_protected_ones() {
+async fn old_pods_are_deleted_except_for_system_pods() {
     let stage = Stage::start().await;
     let (api, path) = (&stage.api, stage.api.ns_path("pods"));
     let system = api.unique("kube-test");
@@ -18,7 +18,7 @@ async fn pods_are_removed_when_they_are_old_except_for_protected_ones() {
     let hour = [("MAX_AGE", "3600")];
     let mut program = stage.run_with("10-builtins", &["-n", &system], &hour);
     program
-        .says("/young] Handler 'remove_when_old' failed temporarily: ")
+        .await_log("/young] Handler 'remove_when_old' failed temporarily: ")
         .await;
     api.get(&format!("{path}/young")).await.expect_code(200);
     program.stop().await;
@@ -26,7 +26,7 @@ async fn pods_are_removed_when_they_are_old_except_for_protected_ones() {
     api.create(&path, &objects::pod("old"))
         .await
         .expect_code(201);
-    // As if somebody had handled its creation.
+    // The diff-base marks the creation as handled, so the pod is resumed.
     let mut known = objects::pod("known");
     known["metadata"]["annotations"] =
         serde_json::json!({"kopf.zalando.org/last-handled-configuration": "{\"spec\":{}}\n"});
@@ -36,7 +36,7 @@ async fn pods_are_removed_when_they_are_old_except_for_protected_ones() {
     stage.gone(&format!("{path}/old")).await;
     stage.gone(&format!("{path}/known")).await;
     program
-        .says("/old] The pod was too old, and is removed.")
+        .await_log("/old] The pod is too old and is deleted.")
         .await;
     let log = program.stop().await;
     assert!(!log.contains("/protected]"), "{log}");

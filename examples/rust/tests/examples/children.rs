@@ -3,12 +3,12 @@ use serde_json::json;
 use crate::stage::Stage;
 
 #[tokio::test]
-async fn the_pod_belongs_to_the_object_and_goes_with_it() {
+async fn pod_is_owned_by_the_object_and_deleted_with_it() {
     let stage = Stage::start().await;
     let mut program = stage.run("02-children");
     let object = stage.create().await;
     program
-        .says("Creation is processed: 1 succeeded; 0 failed.")
+        .await_log("Creation is processed: 1 succeeded; 0 failed.")
         .await;
 
     let pods = stage.api.get(&stage.api.ns_path("pods")).await;
@@ -42,17 +42,17 @@ async fn the_pod_belongs_to_the_object_and_goes_with_it() {
 }
 
 #[tokio::test]
-async fn an_object_without_a_duration_is_refused_once() {
+async fn missing_duration_fails_permanently() {
     let stage = Stage::start().await;
     let mut program = stage.run("02-children");
     stage
         .create_changed(|object| object["spec"] = json!({}))
         .await;
     program
-        .says("Handler 'create_pod' failed permanently: spec.duration must be a text")
+        .await_log("Handler 'create_pod' failed permanently: spec.duration must be a string")
         .await;
     program
-        .says("Creation is processed: 0 succeeded; 1 failed.")
+        .await_log("Creation is processed: 0 succeeded; 1 failed.")
         .await;
     let pods = stage.api.get(&stage.api.ns_path("pods")).await;
     assert_eq!(pods.items().len(), 0, "{}", pods.text());

@@ -1,10 +1,10 @@
-//! The commands in the sources and in the README are what it takes: they are run as they are written.
+//! Runs the documented commands of the examples as they are written.
 
 use std::fs;
 
 use crate::program::{Program, root};
 
-/// An example, and what its documented command leads to.
+/// Examples, each with a line that is logged when its documented command runs.
 const EXAMPLES: [(&str, &str); 22] = [
     (
         "01-minimal",
@@ -19,7 +19,7 @@ const EXAMPLES: [(&str, &str); 22] = [
         "Creation is processed: 2 succeeded; 3 failed.",
     ),
     ("04-events", "Creation is processed: 1 succeeded; 0 failed."),
-    ("05-handlers", "CREATED, too"),
+    ("05-handlers", "CREATED AGAIN"),
     ("06-peering", "Handled the create with the priority 0."),
     ("07-subhandlers", "=== Handling item2."),
     ("08-raw-events", "LISTED: kopf-example-1"),
@@ -28,52 +28,52 @@ const EXAMPLES: [(&str, &str); 22] = [
         "11-filtering",
         "Creation is processed: 5 succeeded; 0 failed.",
     ),
-    ("13-hooks", "kopf-example-1 goes to db://somewhere"),
+    ("13-hooks", "Storing kopf-example-1 in db://somewhere."),
     ("14-daemons", "=> Pinging in a thread."),
     ("15-timers", "=> Ping: field=\"value\""),
-    ("16-indexing", "0 of 0 pods are labelled alike."),
+    ("16-indexing", "0 of 0 pods have the same labels."),
     (
         "17-admission",
         "Reconfiguring the mutating webhook auto.kopf.dev.",
     ),
     ("99-all-at-once", "SEEN: \"value\""),
     ("ephemeral-volume-claims", "PVC my-claim is relabelled."),
-    ("load-testing", "5 pods are started."),
+    ("load-testing", "5 pods are created."),
     ("own-program", "Handler 'greet' succeeded."),
     (
         "simple-deployment",
         "Creation is processed: 1 succeeded; 0 failed.",
     ),
-    ("tenant-nats", "Messages of example-blobs are passed on."),
+    ("tenant-nats", "The server of example-blobs is created."),
     ("tenant-onboarding", "Step 2: "),
 ];
 
-/// The commands which begin so.
-fn commands<'a>(text: &'a str, beginning: &'a str) -> impl Iterator<Item = &'a str> {
+/// Returns the arguments of the commands with this prefix.
+fn commands<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines()
         .map(|line| line.trim_start_matches("//!").trim())
-        .filter_map(move |line| line.strip_prefix(beginning))
+        .filter_map(move |line| line.strip_prefix(prefix))
 }
 
 #[tokio::test]
-async fn the_command_in_the_source_runs_the_example_on_a_sandbox() {
-    for (name, words) in EXAMPLES {
+async fn documented_commands_run_the_examples_on_a_sandbox() {
+    for (name, message) in EXAMPLES {
         let source = root().join(format!("examples/rust/{name}/main.rs"));
         let source = fs::read_to_string(source).unwrap();
         let cargo = format!("cargo run --bin {name} -- ");
         let command = commands(&source, &cargo).next().unwrap_or_else(|| {
-            panic!("{name} does not say how it is run: {cargo}…");
+            panic!("{name} does not document its command: {cargo}…");
         });
         let arguments: Vec<_> = command.split_whitespace().collect();
         assert!(arguments.contains(&"--sandbox"), "{name}: {command}");
         let mut program = Program::start(name, &arguments, &[]);
-        program.says(words).await;
+        program.await_log(message).await;
         program.stop().await;
     }
 }
 
 #[test]
-fn all_examples_are_in_the_readme_and_here() {
+fn all_examples_are_documented_and_tested() {
     let readme = fs::read_to_string(root().join("examples/README.md")).unwrap();
     let folders = fs::read_dir(root().join("examples/rust")).unwrap();
     let mut names: Vec<_> = folders
@@ -86,7 +86,7 @@ fn all_examples_are_in_the_readme_and_here() {
         let link = format!("[{name}](rust/{name}/main.rs)");
         assert!(readme.contains(&link), "{link} is not in the README");
     }
-    // The one about testing is run by its test, and the embedded one has no command line.
+    // 09-testing is run by its own test, and 12-embedded has no command line.
     names.retain(|name| name != "09-testing" && name != "12-embedded");
     assert_eq!(names, EXAMPLES.map(|(name, _)| name));
 }

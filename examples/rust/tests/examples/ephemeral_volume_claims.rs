@@ -3,7 +3,8 @@ use serde_json::{Value, json};
 use crate::program::Program;
 use crate::stage::{Stage, only};
 
-/// A server with storage that can grow, and what nobody else does there: see `bound` and `gone`.
+/// A server with an expandable storage class. [`bind`](Self::bind) and [`released`](Self::released)
+/// do the work of controllers, which neither a sandbox nor the control plane runs.
 struct Walkthrough {
     stage: Stage,
     class: String,
@@ -11,8 +12,8 @@ struct Walkthrough {
 
 impl Walkthrough {
     async fn start() -> Self {
-        let definition = only(include_str!("../../ephemeral-volume-claims/crd.yaml"));
-        let stage = Stage::start_with(&[definition]).await;
+        let crd = only(include_str!("../../ephemeral-volume-claims/crd.yaml"));
+        let stage = Stage::start_with(&[crd]).await;
         let class = stage.api.unique("growing");
         let classes = "/apis/storage.k8s.io/v1/storageclasses";
         let object = json!({
@@ -47,34 +48,36 @@ impl Walkthrough {
             .stage
             .api
             .group_path("kopf.dev/v1", "ephemeralvolumeclaims");
-        let answer = self.stage.api.create(&path, &object).await;
-        answer.expect_code(201).json
+        let response = self.stage.api.create(&path, &object).await;
+        response.expect_code(201).json
     }
 
-    /// Waits for the PVC of the example to be as it should be.
-    async fn pvc_until(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        self.stage.until(&self.pvc("my-claim"), what, is_so).await
+    /// Waits until the PVC of the example meets a condition, and returns it.
+    async fn pvc_until(&self, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
+        self.stage
+            .until(&self.pvc("my-claim"), what, condition)
+            .await
     }
 
     async fn change(&self, path: &str, patch: Value) {
         self.stage.api.merge(path, &patch).await.expect_code(200);
     }
 
-    /// What provides volumes does: a real server resizes only what is in use.
+    /// Binds a PVC: a real server rejects the resizing of others.
     async fn bind(&self, name: &str) {
         let path = format!("{}/status", self.pvc(name));
         self.change(&path, json!({"status": {"phase": "Bound"}}))
             .await;
     }
 
-    /// Waits until the PVC is deleted. What protects it from being deleted while it is used (on a real
-    /// server) would let it go then.
+    /// Waits until the PVC is being deleted, and removes its protection finalizer.
     async fn released(&self, name: &str) {
         let path = self.pvc(name);
         kopf_tests::eventually("the PVC to be deleted", async || {
             let found = self.stage.api.get(&path).await;
-            let over = found.code == 404 || found.json["metadata"]["deletionTimestamp"].is_string();
-            over.then_some(())
+            let is_deleted =
+                found.code == 404 || found.json["metadata"]["deletionTimestamp"].is_string();
+            is_deleted.then_some(())
         })
         .await;
         let patch = json!({"metadata": {"finalizers": null}});
@@ -89,35 +92,36 @@ fn size(pvc: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn the_claim_is_created_resized_relabelled_and_removed() {
-    let play = Walkthrough::start().await;
-    let program = play.run();
-    let evc = play.create(|_| {}).await;
-    let evc_path = play.evc("my-claim");
-    let pvc = play.pvc_until("it is there", |_| true).await;
+async fn pvc_is_created_resized_relabelled_and_deleted() {
+    let fixture = Walkthrough::start().await;
+    let program = fixture.run();
+    let evc = fixture.create(|_| {}).await;
+    let evc_path = fixture.evc("my-claim");
+    let pvc = fixture.pvc_until("created", |_| true).await;
     assert_eq!(size(&pvc), "1G");
-    assert_eq!(pvc["spec"]["storageClassName"], json!(play.class));
+    assert_eq!(pvc["spec"]["storageClassName"], json!(fixture.class));
     assert_eq!(
         pvc["metadata"]["labels"],
         json!({"application": "some-app"})
     );
     let owner = &pvc["metadata"]["ownerReferences"][0];
     assert_eq!(owner["uid"], evc["metadata"]["uid"]);
-    play.stage
-        .until(&evc_path, "it knows its PVC", |evc| {
+    fixture
+        .stage
+        .until(&evc_path, "the result is stored", |evc| {
             evc["status"]["create_fn"] == json!({"pvc-name": "my-claim"})
         })
         .await;
 
-    play.bind("my-claim").await;
-    play.change(&evc_path, json!({"spec": {"size": "2G"}}))
+    fixture.bind("my-claim").await;
+    fixture
+        .change(&evc_path, json!({"spec": {"size": "2G"}}))
         .await;
-    play.pvc_until("it is resized", |pvc| size(pvc) == "2G")
-        .await;
+    fixture.pvc_until("resized", |pvc| size(pvc) == "2G").await;
 
-    // Those of others stay, whatever happens to ours, also to all at once.
+    // Labels of other clients are kept, even if all labels of the claim are removed.
     let foreign = json!({"metadata": {"labels": {"foreign": "label"}}});
-    play.change(&play.pvc("my-claim"), foreign).await;
+    fixture.change(&fixture.pvc("my-claim"), foreign).await;
     for (labels, expected) in [
         (
             json!({"application": "other-app", "owner": "me"}),
@@ -134,50 +138,54 @@ async fn the_claim_is_created_resized_relabelled_and_removed() {
         ),
     ] {
         let patch = json!({"metadata": {"labels": labels}});
-        play.change(&evc_path, patch).await;
-        play.pvc_until(&format!("its labels are {expected}"), |pvc| {
-            pvc["metadata"]["labels"] == expected
-        })
-        .await;
+        fixture.change(&evc_path, patch).await;
+        fixture
+            .pvc_until(&format!("the labels are {expected}"), |pvc| {
+                pvc["metadata"]["labels"] == expected
+            })
+            .await;
     }
 
-    play.stage.api.delete(&evc_path).await.ok();
-    play.stage.gone(&evc_path).await;
-    play.released("my-claim").await;
+    fixture.stage.api.delete(&evc_path).await.ok();
+    fixture.stage.gone(&evc_path).await;
+    fixture.released("my-claim").await;
     program.stop().await;
-    play.stage.finish().await;
+    fixture.stage.finish().await;
 }
 
 #[tokio::test]
-async fn a_claim_without_a_size_waits_for_one() {
-    let play = Walkthrough::start().await;
-    let mut program = play.run();
-    play.create(|object| object["spec"]["size"] = Value::Null)
+async fn claim_without_a_size_is_created_when_the_size_is_set() {
+    let fixture = Walkthrough::start().await;
+    let mut program = fixture.run();
+    fixture
+        .create(|object| object["spec"]["size"] = Value::Null)
         .await;
     program
-        .says("Handler 'create_fn' failed permanently: Size must be set.")
+        .await_log("Handler 'create_fn' failed permanently: spec.size must be set")
         .await;
-    program.says("Creation is processed: ").await;
-    let found = play.stage.api.get(&play.pvc("my-claim")).await;
+    program.await_log("Creation is processed: ").await;
+    let found = fixture.stage.api.get(&fixture.pvc("my-claim")).await;
     found.expect_code(404);
 
-    let evc_path = play.evc("my-claim");
-    play.change(&evc_path, json!({"spec": {"size": "3G"}}))
+    let evc_path = fixture.evc("my-claim");
+    fixture
+        .change(&evc_path, json!({"spec": {"size": "3G"}}))
         .await;
-    let pvc = play.pvc_until("it is there", |_| true).await;
+    let pvc = fixture.pvc_until("created", |_| true).await;
     assert_eq!(size(&pvc), "3G");
-    play.stage
-        .until(&evc_path, "it knows its PVC", |evc| {
+    fixture
+        .stage
+        .until(&evc_path, "the result is stored", |evc| {
             evc["status"]["create_fn"] == json!({"pvc-name": "my-claim"})
         })
         .await;
     program.stop().await;
-    play.stage.finish().await;
+    fixture.stage.finish().await;
 }
 
 #[tokio::test]
-async fn the_claim_of_somebody_else_is_left_alone() {
-    let play = Walkthrough::start().await;
+async fn pvc_of_another_owner_is_not_changed() {
+    let fixture = Walkthrough::start().await;
     let foreign = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": "my-claim"},
@@ -186,56 +194,59 @@ async fn the_claim_of_somebody_else_is_left_alone() {
             "resources": {"requests": {"storage": "5G"}},
         },
     });
-    let path = play.stage.api.ns_path("persistentvolumeclaims");
-    let created = play.stage.api.create(&path, &foreign).await;
+    let path = fixture.stage.api.ns_path("persistentvolumeclaims");
+    let created = fixture.stage.api.create(&path, &foreign).await;
     let created = created.expect_code(201).json;
-    let mut program = play.run();
-    play.create(|_| {}).await;
+    let mut program = fixture.run();
+    fixture.create(|_| {}).await;
     program
-        .says("Handler 'create_fn' failed temporarily: the PVC my-claim is there already")
+        .await_log("Handler 'create_fn' failed temporarily: PVC my-claim has another owner")
         .await;
     program.stop().await;
-    let found = play.stage.api.get(&play.pvc("my-claim")).await;
+    let found = fixture.stage.api.get(&fixture.pvc("my-claim")).await;
     assert_eq!(found.expect_code(200).json, created);
-    play.stage.finish().await;
+    fixture.stage.finish().await;
 }
 
 #[tokio::test]
-async fn a_claim_that_nobody_uses_expires_and_others_stay() {
-    let play = Walkthrough::start().await;
+async fn unused_claim_expires_and_others_are_kept() {
+    let fixture = Walkthrough::start().await;
     let mut pod = kopf_tests::objects::pod("user");
     pod["spec"]["volumes"] =
         json!([{"name": "data", "persistentVolumeClaim": {"claimName": "my-claim"}}]);
-    let pods = play.stage.api.ns_path("pods");
-    play.stage.api.create(&pods, &pod).await.expect_code(201);
-    let mut program = play.run();
-    play.create(|object| object["metadata"]["name"] = json!("lasting"))
+    let pods = fixture.stage.api.ns_path("pods");
+    fixture.stage.api.create(&pods, &pod).await.expect_code(201);
+    let mut program = fixture.run();
+    fixture
+        .create(|object| object["metadata"]["name"] = json!("lasting"))
         .await;
-    play.create(|object| object["spec"]["expiresAfter"] = json!(1))
+    fixture
+        .create(|object| object["spec"]["expiresAfter"] = json!(1))
         .await;
-    let path = play.evc("my-claim");
-    play.stage
-        .until(&path, "it is used", |evc| evc["status"]["inUse"] == true)
+    let path = fixture.evc("my-claim");
+    fixture
+        .stage
+        .until(&path, "used", |evc| evc["status"]["inUse"] == true)
         .await;
 
-    play.stage.api.delete(&format!("{pods}/user")).await.ok();
+    fixture.stage.api.delete(&format!("{pods}/user")).await.ok();
     program
-        .says("/my-claim] Nobody uses it: it has expired after 1 seconds.")
+        .await_log("/my-claim] Unused for 1 seconds: deleting the claim.")
         .await;
-    play.stage.gone(&path).await;
-    play.released("my-claim").await;
+    fixture.stage.gone(&path).await;
+    fixture.released("my-claim").await;
     let log = program.stop().await;
-    assert!(!log.contains("/lasting] Nobody uses it"), "{log}");
-    let lasting = play
+    assert!(!log.contains("/lasting] Unused"), "{log}");
+    let lasting = fixture
         .stage
         .api
-        .get(&play.evc("lasting"))
+        .get(&fixture.evc("lasting"))
         .await
         .expect_code(200)
         .json;
     assert!(
         lasting["metadata"]["finalizers"].is_null(),
-        "no timer holds it: {lasting}"
+        "it has a finalizer without a timer: {lasting}"
     );
-    play.stage.finish().await;
+    fixture.stage.finish().await;
 }

@@ -1,7 +1,7 @@
 use crate::stage::Stage;
 
 #[tokio::test]
-async fn what_is_logged_and_what_is_posted_is_told_about_the_object() {
+async fn events_and_log_records_are_posted() {
     let stage = Stage::start().await;
     let program = stage.run("04-events");
     stage.create().await;

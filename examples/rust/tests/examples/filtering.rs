@@ -3,45 +3,43 @@ use serde_json::json;
 use crate::stage::{OBJECT, Stage};
 
 #[tokio::test]
-async fn only_those_handlers_are_called_which_are_for_the_object() {
+async fn only_matching_handlers_are_called() {
     let stage = Stage::start().await;
     let mut program = stage.run("11-filtering");
     stage.create().await;
     program
-        .says("Creation is processed: 5 succeeded; 0 failed.")
+        .await_log("Creation is processed: 5 succeeded; 0 failed.")
         .await;
-    for words in [
-        "The label is as it should be.",
-        "The label is there.",
-        "The other label is not there.",
-        "The function has agreed.",
+    for message in [
+        "The label has the value.",
+        "The label is present.",
+        "The other label is absent.",
+        "The function has returned true.",
         "The field has the value.",
     ] {
-        assert!(program.log().contains(words), "{}", program.log());
+        assert!(program.log().contains(message), "{}", program.log());
     }
     stage.change(json!({"field": "changed"})).await;
-    program
-        .says("The field has changed from the one to the other.")
-        .await;
+    program.await_log("The field has changed.").await;
     let log = program.stop().await;
-    assert!(!log.contains("This is never said"), "{log}");
+    assert!(!log.contains("The annotation has another value"), "{log}");
     stage.finish().await;
 }
 
 #[tokio::test]
-async fn an_object_for_which_there_is_nothing_is_not_touched() {
+async fn object_without_matching_handlers_is_not_modified() {
     let stage = Stage::start().await;
     let mut program = stage.run("11-filtering");
     let alone = stage
         .create_changed(|object| {
-            object["metadata"] = json!({"name": "other", "labels": {"nolabel": "there"}});
+            object["metadata"] = json!({"name": "other", "labels": {"otherlabel": "present"}});
             object["spec"] = json!({"duration": "1h"});
         })
         .await;
-    // When the second one is handled, the first one would be, too.
+    // The other object was created earlier: its handlers would have been called by then.
     stage.create().await;
     program
-        .says(&format!("/{OBJECT}] Creation is processed: "))
+        .await_log(&format!("/{OBJECT}] Creation is processed: "))
         .await;
     let log = program.stop().await;
     assert!(!log.contains("/other]"), "{log}");

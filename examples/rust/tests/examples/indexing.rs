@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::stage::{OBJECT, Stage};
 
 #[tokio::test]
-async fn pods_are_looked_up_without_being_asked_for() {
+async fn indices_follow_created_and_deleted_pods() {
     let stage = Stage::start().await;
     let path = stage.api.ns_path("pods");
     for (name, label) in [("alike", "somevalue"), ("other", "othervalue")] {
@@ -16,7 +16,7 @@ async fn pods_are_looked_up_without_being_asked_for() {
     stage.api.create(&path, &unlabelled).await.expect_code(201);
     stage.create().await;
     let mut program = stage.run("16-indexing");
-    program.says("1 of 3 pods are labelled alike.").await;
+    program.await_log("1 of 3 pods have the same labels.").await;
     assert_eq!(
         stage.result("look").await,
         json!({"alike": ["alike"], "looks": 1})
@@ -24,23 +24,23 @@ async fn pods_are_looked_up_without_being_asked_for() {
 
     stage.api.delete(&format!("{path}/alike")).await.ok();
     stage.gone(&format!("{path}/alike")).await;
-    // The operator learns of pods and of the object in two streams: either can be ahead.
+    // Pods and the object have separate watch streams; either can be ahead.
     let mut looks = 1;
     while stage.object().await["status"]["look"]["alike"] != json!([]) {
         looks += 1;
-        assert!(looks < 20, "the pod that is gone is still in the index");
+        assert!(looks < 20, "the deleted pod is still in the index");
         stage.change(json!({"field": looks.to_string()})).await;
         stage
-            .until(&stage.path(OBJECT), "looked at again", |object| {
+            .until(&stage.path(OBJECT), "handled again", |object| {
                 object["status"]["look"]["looks"] == looks
             })
             .await;
     }
-    program.says("0 of 2 pods are labelled alike.").await;
+    program.await_log("0 of 2 pods have the same labels.").await;
     program.stop().await;
-    // What is there already is looked at, too.
+    // Existing objects are resumed.
     let mut program = stage.run("16-indexing");
-    program.says("0 of 2 pods are labelled alike.").await;
+    program.await_log("0 of 2 pods have the same labels.").await;
     stage.delete().await;
     program.stop().await;
     stage.finish().await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::program::Program;
 use crate::stage::{Stage, only};
 
-/// The load test of the example, and who runs its pods: we do.
+/// The load test of the example. The tests set the phases of its pods.
 struct LoadTest {
     stage: Stage,
     path: String,
@@ -13,8 +13,8 @@ struct LoadTest {
 
 impl LoadTest {
     async fn start() -> Self {
-        let definition = only(include_str!("../../load-testing/crd.yaml"));
-        let stage = Stage::start_with(&[definition]).await;
+        let crd = only(include_str!("../../load-testing/crd.yaml"));
+        let stage = Stage::start_with(&[crd]).await;
         let path = stage
             .api
             .group_path("example.org/v1", "loadtests/example-02");
@@ -28,12 +28,12 @@ impl LoadTest {
     async fn create(&self) -> Value {
         let object = only(include_str!("../../load-testing/example-02.yaml"));
         let path = self.stage.api.group_path("example.org/v1", "loadtests");
-        let answer = self.stage.api.create(&path, &object).await;
-        answer.expect_code(201).json
+        let response = self.stage.api.create(&path, &object).await;
+        response.expect_code(201).json
     }
 
-    /// Waits until the test is in this state, with so many children; gives their names.
-    async fn is(&self, state: &str, children: usize) -> Vec<String> {
+    /// Waits until the test has this state and number of children. Returns their names.
+    async fn await_state(&self, state: &str, children: usize) -> Vec<String> {
         let object = self
             .stage
             .until(&self.path, &format!("{state}, {children}"), |object| {
@@ -48,14 +48,13 @@ impl LoadTest {
             .collect()
     }
 
-    /// The pods which there are.
     async fn pods(&self) -> Vec<Value> {
         let pods = self.stage.api.get(&self.stage.api.ns_path("pods")).await;
         pods.items().to_vec()
     }
 
-    /// What a kubelet would say.
-    async fn end(&self, pod: &str, phase: &str) {
+    /// Sets the phase of a pod, as a kubelet does.
+    async fn set_phase(&self, pod: &str, phase: &str) {
         let path = self.stage.api.ns_path(&format!("pods/{pod}/status"));
         let patch = json!({"status": {"phase": phase}});
         self.stage.api.merge(&path, &patch).await.expect_code(200);
@@ -72,18 +71,18 @@ fn set(names: &[String]) -> BTreeSet<&str> {
 }
 
 #[tokio::test]
-async fn it_is_pending_then_executing_then_finished() {
-    let play = LoadTest::start().await;
-    let mut watch = play
+async fn states_are_pending_executing_finished() {
+    let fixture = LoadTest::start().await;
+    let mut watch = fixture
         .stage
         .api
-        .watch(&play.stage.api.group_path("example.org/v1", "loadtests"))
+        .watch(&fixture.stage.api.group_path("example.org/v1", "loadtests"))
         .await;
-    let program = play.run();
-    let object = play.create().await;
-    let children = play.is("executing", 5).await;
+    let program = fixture.run();
+    let object = fixture.create().await;
+    let children = fixture.await_state("executing", 5).await;
 
-    let pods = play.pods().await;
+    let pods = fixture.pods().await;
     assert_eq!(names(&pods), set(&children));
     for pod in &pods {
         let owner = &pod["metadata"]["ownerReferences"][0];
@@ -99,12 +98,12 @@ async fn it_is_pending_then_executing_then_finished() {
         );
     }
     for child in &children {
-        play.end(child, "Succeeded").await;
+        fixture.set_phase(child, "Succeeded").await;
     }
-    play.is("finished", 5).await;
+    fixture.await_state("finished", 5).await;
     program.stop().await;
 
-    // The states as others have seen them.
+    // The states that watches have seen.
     let mut states: Vec<String> = Vec::new();
     while states.last().is_none_or(|state| state != "finished") {
         let event = watch.next_event().await;
@@ -115,92 +114,96 @@ async fn it_is_pending_then_executing_then_finished() {
         }
     }
     assert_eq!(states, ["pending", "executing", "finished"]);
-    play.stage.finish().await;
+    fixture.stage.finish().await;
 }
 
 #[tokio::test]
-async fn one_failure_is_a_failure_of_all() {
-    let play = LoadTest::start().await;
-    let mut program = play.run();
-    play.create().await;
-    let children = play.is("executing", 5).await;
-    play.end(&children[0], "Succeeded").await;
-    play.end(&children[3], "Failed").await;
-    play.is("failed", 5).await;
-    // What the others do later does not make it better.
+async fn failed_pod_fails_the_test() {
+    let fixture = LoadTest::start().await;
+    let mut program = fixture.run();
+    fixture.create().await;
+    let children = fixture.await_state("executing", 5).await;
+    fixture.set_phase(&children[0], "Succeeded").await;
+    fixture.set_phase(&children[3], "Failed").await;
+    fixture.await_state("failed", 5).await;
+    // Pods that succeed later do not change the state.
     for child in ["0", "1", "2"].map(|number| format!("example-02-1-{number}")) {
-        play.end(&child, "Succeeded").await;
+        fixture.set_phase(&child, "Succeeded").await;
     }
-    play.end(&children[4], "Succeeded").await;
-    play.stage
-        .until(&play.path, "all are over", |object| {
+    fixture.set_phase(&children[4], "Succeeded").await;
+    fixture
+        .stage
+        .until(&fixture.path, "all pods are finished", |object| {
             object["status"]["over"] == json!({"generation": 1, "succeeded": 4, "failed": 1})
         })
         .await;
-    program.says("The load test is failed.").await;
+    program.await_log("The load test is failed.").await;
     let log = program.stop().await;
     assert!(!log.contains("is finished"), "{log}");
-    play.is("failed", 5).await;
-    play.stage.finish().await;
+    fixture.await_state("failed", 5).await;
+    fixture.stage.finish().await;
 }
 
 #[tokio::test]
-async fn a_change_starts_it_anew_and_the_deletion_removes_the_pods() {
-    let play = LoadTest::start().await;
-    let mut program = play.run();
-    play.create().await;
-    let before = play.is("executing", 5).await;
-    play.end(&before[0], "Succeeded").await;
+async fn change_restarts_the_test_and_deletion_removes_the_pods() {
+    let fixture = LoadTest::start().await;
+    let mut program = fixture.run();
+    fixture.create().await;
+    let before = fixture.await_state("executing", 5).await;
+    fixture.set_phase(&before[0], "Succeeded").await;
 
     let patch = json!({"spec": {"replicas": 2, "test": {"path": "/other"}}});
-    play.stage
+    fixture
+        .stage
         .api
-        .merge(&play.path, &patch)
+        .merge(&fixture.path, &patch)
         .await
         .expect_code(200);
-    program.says("Handler 'announce/spec' succeeded.").await;
-    let after = play.is("executing", 2).await;
+    program
+        .await_log("Handler 'announce/spec' succeeded.")
+        .await;
+    let after = fixture.await_state("executing", 2).await;
     assert!(
         set(&before).is_disjoint(&set(&after)),
         "{before:?} {after:?}"
     );
     for old in &before {
-        let path = play.stage.api.ns_path(&format!("pods/{old}"));
-        play.stage.gone(&path).await;
+        let path = fixture.stage.api.ns_path(&format!("pods/{old}"));
+        fixture.stage.gone(&path).await;
     }
-    let pods = play.pods().await;
+    let pods = fixture.pods().await;
     assert_eq!(names(&pods), set(&after));
     for pod in &pods {
         let env = &pod["spec"]["containers"][0]["env"];
         assert_eq!(env[2]["value"], "http://nginx/other", "{env}");
     }
     for child in &after {
-        play.end(child, "Succeeded").await;
+        fixture.set_phase(child, "Succeeded").await;
     }
-    play.is("finished", 2).await;
+    fixture.await_state("finished", 2).await;
 
-    play.stage.api.delete(&play.path).await.ok();
-    play.stage.gone(&play.path).await;
+    fixture.stage.api.delete(&fixture.path).await.ok();
+    fixture.stage.gone(&fixture.path).await;
     for child in &after {
-        let path = play.stage.api.ns_path(&format!("pods/{child}"));
-        play.stage.gone(&path).await;
+        let path = fixture.stage.api.ns_path(&format!("pods/{child}"));
+        fixture.stage.gone(&path).await;
     }
     program.stop().await;
-    play.stage.finish().await;
+    fixture.stage.finish().await;
 }
 
 #[tokio::test]
-async fn what_happens_without_the_operator_is_made_up_for() {
-    let play = LoadTest::start().await;
-    let program = play.run();
-    play.create().await;
-    let children = play.is("executing", 5).await;
+async fn pods_that_finish_during_downtime_are_counted() {
+    let fixture = LoadTest::start().await;
+    let program = fixture.run();
+    fixture.create().await;
+    let children = fixture.await_state("executing", 5).await;
     program.stop().await;
     for child in &children {
-        play.end(child, "Succeeded").await;
+        fixture.set_phase(child, "Succeeded").await;
     }
-    let program = play.run();
-    play.is("finished", 5).await;
+    let program = fixture.run();
+    fixture.await_state("finished", 5).await;
     program.stop().await;
-    play.stage.finish().await;
+    fixture.stage.finish().await;
 }

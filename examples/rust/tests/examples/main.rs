@@ -1,10 +1,8 @@
-//! Each example as users run it: as a program of its own, that gets nothing but a kubeconfig. Objects,
-//! events and logs must be what the example promises.
+//! Runs each example as a process with only a kubeconfig, and checks objects, events and logs.
 //!
-//! The server is the one that `KOPF_TEST_API` names (see `kopf_tests::Server`); a sandbox is reached
-//! over TLS.
+//! `KOPF_TEST_API` selects the server (see `kopf_tests::Server`); a sandbox is reached over TLS.
 #![cfg(unix)] // signals are sent with kill(1)
-#![allow(missing_docs, clippy::panic, clippy::unwrap_used)] // all of it is tests
+#![allow(missing_docs, clippy::panic, clippy::unwrap_used)] // only tests
 
 mod admission;
 mod all_at_once;

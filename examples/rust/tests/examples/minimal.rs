@@ -8,18 +8,15 @@ async fn the_result_of_the_handler_is_in_the_status() {
     let mut program = stage.run("01-minimal");
     stage.create().await;
     program
-        .says("Creation is processed: 1 succeeded; 0 failed.")
+        .await_log("Creation is processed: 1 succeeded; 0 failed.")
         .await;
     let result = stage.result("create_fn").await;
     assert_eq!(result, json!({"message": "hello world"}));
 
     let log = program.stop().await;
     let of_object = format!("[{}/kopf-example-1] ", stage.api.namespace());
-    for words in [
-        "And here we are! Creating: {",
-        "Handler 'create_fn' succeeded.",
-    ] {
-        assert!(log.contains(&format!("{of_object}{words}")), "{log}");
+    for message in ["Creating: {", "Handler 'create_fn' succeeded."] {
+        assert!(log.contains(&format!("{of_object}{message}")), "{log}");
     }
     stage.finish().await;
 }

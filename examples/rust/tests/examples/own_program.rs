@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::program::Program;
 use crate::stage::{Stage, only};
 
-const DEFINITION: &str = include_str!("../../own-program/crd.yaml");
+const CRD: &str = include_str!("../../own-program/crd.yaml");
 
 #[tokio::test]
 async fn own_commands_and_options_work_beside_those_of_operators() {
@@ -14,7 +14,7 @@ async fn own_commands_and_options_work_beside_those_of_operators() {
     assert_eq!(greeting, "Hi, world!\n");
     let version = format!("own-program {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(start(&["--version"]).end().await, version);
-    assert_eq!(start(&["crd"]).end().await, DEFINITION);
+    assert_eq!(start(&["crd"]).end().await, CRD);
     let help = start(&["--help"]).end().await;
     assert!(
         help.contains("greet ") && help.contains("manifests "),
@@ -23,8 +23,8 @@ async fn own_commands_and_options_work_beside_those_of_operators() {
 }
 
 #[tokio::test]
-async fn options_reach_handlers_by_the_state() {
-    let stage = Stage::start_with(&[only(DEFINITION)]).await;
+async fn options_reach_handlers_through_the_state() {
+    let stage = Stage::start_with(&[only(CRD)]).await;
     let program = stage.run_with("own-program", &["--greeting", "Hi"], &[]);
     let mut object = only(include_str!("../../own-program/obj.yaml"));
     object["metadata"]["namespace"] = json!(stage.api.namespace());

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use crate::program::Program;
 use crate::stage::{Stage, only};
 
-/// A server with the kinds of peering objects, too. Peerings of the whole cluster would concern all
-/// tests on it, so the namespace of the test has one.
+/// Starts a server with the CRDs of peerings and a peering in the namespace of the test. A
+/// cluster-wide peering would affect other tests.
 async fn start() -> Stage {
     let kinds = Manifest::from(include_str!(
         "../../../../crates/kopf-shipping/manifests/peering.yaml"
     ));
-    let mut definitions = vec![only(include_str!("../../../crd.yaml"))];
-    let is_definition = |object: &&Value| object["kind"] == "CustomResourceDefinition";
-    definitions.extend(kinds.objects().iter().filter(is_definition).cloned());
-    let stage = Stage::start_with(&definitions).await;
+    let mut crds = vec![only(include_str!("../../../crd.yaml"))];
+    let is_crd = |object: &&Value| object["kind"] == "CustomResourceDefinition";
+    crds.extend(kinds.objects().iter().filter(is_crd).cloned());
+    let stage = Stage::start_with(&crds).await;
     let object = json!({"apiVersion": "kopf.dev/v1", "kind": "KopfPeering",
                         "metadata": {"name": "default"}});
     let path = stage.api.group_path("kopf.dev/v1", "kopfpeerings");
@@ -34,26 +34,32 @@ fn run(stage: &Stage, name: &str, arguments: &[&str]) -> Program {
 }
 
 #[tokio::test]
-async fn the_one_of_the_higher_priority_works() {
+async fn operator_with_the_higher_priority_is_active() {
     let stage = start().await;
     let mut first = run(&stage, "first", &["--priority", "5"]);
     stage.create().await;
-    first.says("Handled the create with the priority 5.").await;
+    first
+        .await_log("Handled the create with the priority 5.")
+        .await;
 
     let mut second = run(&stage, "second", &["--dev", "--verbose"]);
     first
-        .says("Pausing operations in favour of [<Peer second: priority=666, ")
+        .await_log("Pausing operations in favour of [<Peer second: priority=666, ")
         .await;
-    second.says("Handling cycle is finished").await;
+    second.await_log("Handling cycle is finished").await;
     assert_eq!(peers(&stage).await, ["first", "second"]);
     stage.change(json!({"field": "second"})).await;
     second
-        .says("Handled the update with the priority 666.")
+        .await_log("Handled the update with the priority 666.")
         .await;
     second.stop().await;
-    first.says("Resuming operations after the pause.").await;
+    first
+        .await_log("Resuming operations after the pause.")
+        .await;
     stage.change(json!({"field": "first"})).await;
-    first.says("Handled the update with the priority 5.").await;
+    first
+        .await_log("Handled the update with the priority 5.")
+        .await;
     let log = first.stop().await;
     assert!(!log.contains("with the priority 666"), "{log}");
     assert!(peers(&stage).await.is_empty());
@@ -61,28 +67,30 @@ async fn the_one_of_the_higher_priority_works() {
 }
 
 #[tokio::test]
-async fn it_is_paused_and_resumed_by_commands() {
+async fn freeze_pauses_and_resume_resumes_the_operator() {
     let stage = start().await;
     let mut program = run(&stage, "operator", &[]);
     stage.create().await;
     program
-        .says("Handled the create with the priority 0.")
+        .await_log("Handled the create with the priority 0.")
         .await;
     let place = ["-n", stage.api.namespace(), "-P", "default"];
     let freeze = [&["freeze", "--lifetime", "600"][..], &place].concat();
-    let mut command = stage.command("06-peering", &freeze, &[("POD_ID", "somebody")]);
+    let mut command = stage.command("06-peering", &freeze, &[("POD_ID", "admin")]);
     command
-        .says("Operators are frozen in the peering 'default' in 'test-")
+        .await_log("Operators are frozen in the peering 'default' in 'test-")
         .await;
     program
-        .says("Pausing operations in favour of [<Peer somebody: priority=100, ")
+        .await_log("Pausing operations in favour of [<Peer admin: priority=100, ")
         .await;
     let resume = [&["resume"][..], &place].concat();
-    let mut command = stage.command("06-peering", &resume, &[("POD_ID", "somebody")]);
+    let mut command = stage.command("06-peering", &resume, &[("POD_ID", "admin")]);
     command
-        .says("Operators are resumed in the peering 'default' in 'test-")
+        .await_log("Operators are resumed in the peering 'default' in 'test-")
         .await;
-    program.says("Resuming operations after the pause.").await;
+    program
+        .await_log("Resuming operations after the pause.")
+        .await;
     eventually("the record to be removed", async || {
         (peers(&stage).await == ["operator"]).then_some(())
     })

@@ -10,7 +10,7 @@ use std::time::Duration;
 use kopf_tests::{PATIENCE, eventually};
 use tokio::time::Instant;
 
-/// Where an example was built to.
+/// Returns the path of the executable of an example.
 pub(crate) fn executable(name: &str) -> &'static Path {
     let path = match name {
         "01-minimal" => env!("CARGO_BIN_EXE_01-minimal"),
@@ -42,7 +42,7 @@ pub(crate) fn executable(name: &str) -> &'static Path {
     Path::new(path)
 }
 
-/// The root of the tree, where all documented commands are to be run.
+/// Returns the root of the repository, the working directory of documented commands.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -55,7 +55,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts an example without anything of this machine's environment but `variables`.
+    /// Starts an example with only `variables` in its environment.
     pub(crate) fn start(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let temporary = std::env::temp_dir();
         let mut child = Command::new(executable(name))
@@ -81,34 +81,34 @@ impl Program {
         }
     }
 
-    /// All that it has written so far.
+    /// Returns the output so far.
     pub(crate) fn log(&self) -> String {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.clone()
     }
 
-    /// Waits until it has written these words.
-    pub(crate) async fn says(&mut self, words: &str) {
+    /// Waits for a message in the output.
+    pub(crate) async fn await_log(&mut self, message: &str) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.log().contains(words) {
+        while !self.log().contains(message) {
             if let Some(status) = self.child.try_wait().unwrap() {
                 self.read_to_end();
                 let log = self.log();
                 assert!(
-                    log.contains(words),
-                    "{words:?} not said before the end ({status}):\n{log}"
+                    log.contains(message),
+                    "{message:?} is not logged before the exit ({status}):\n{log}"
                 );
             }
             assert!(
                 Instant::now() < deadline,
-                "{words:?} is never said:\n{}",
+                "{message:?} is not logged:\n{}",
                 self.log()
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    /// Ends it as Ctrl-C does; it must end well. Gives all that it has written.
+    /// Sends SIGINT, and requires a successful exit. Returns the output.
     pub(crate) async fn stop(mut self) -> String {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-INT", &id]).status();
@@ -122,7 +122,7 @@ impl Program {
         self.log()
     }
 
-    /// Waits until it ends by itself, well. Gives all that it has written.
+    /// Waits for a successful exit. Returns the output.
     pub(crate) async fn end(mut self) -> String {
         let status = eventually("the program to end", async || {
             self.child.try_wait().unwrap()
@@ -133,7 +133,7 @@ impl Program {
         self.log()
     }
 
-    /// The last words are read after the end.
+    /// Waits for the rest of the output of an exited process.
     fn read_to_end(&mut self) {
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
@@ -143,13 +143,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may be over already, which is fine.
+        // The process may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads what a process writes, so that it never waits for a reader. Ends with the process.
+/// Collects the output of a process in a thread, so that its writes never block.
 fn collect(stream: impl Read + Send + 'static, log: Arc<Mutex<String>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {

@@ -3,16 +3,16 @@ use serde_json::json;
 use crate::stage::{Stage, only};
 
 #[tokio::test]
-async fn there_is_exactly_one_pod_for_an_object() {
-    let definition = only(include_str!("../../simple-deployment/crd.yaml"));
-    let stage = Stage::start_with(&[definition]).await;
+async fn each_object_has_one_pod() {
+    let crd = only(include_str!("../../simple-deployment/crd.yaml"));
+    let stage = Stage::start_with(&[crd]).await;
     let mut program = stage.run("simple-deployment");
     let path = stage.api.group_path("example.org/v1", "simpledeployments");
     let object = only(include_str!("../../simple-deployment/example-01.yaml"));
     let object = stage.api.create(&path, &object).await.expect_code(201).json;
     let path = format!("{path}/example-01");
     let handled = stage
-        .until(&path, "it knows its pod", |object| {
+        .until(&path, "the result is stored", |object| {
             object["status"]["create_function"]["children"].is_array()
         })
         .await;
@@ -36,7 +36,7 @@ async fn there_is_exactly_one_pod_for_an_object() {
         json!([{"name": "SLEEPYTIME", "value": "120"}])
     );
 
-    // One stays one: a change is nothing that it reacts to.
+    // There is no update handler: a change does not create a pod.
     let patch = json!({"spec": {"sleepytime": "60"}});
     stage.api.merge(&path, &patch).await.expect_code(200);
     let second = json!({
@@ -46,7 +46,7 @@ async fn there_is_exactly_one_pod_for_an_object() {
     let list = stage.api.group_path("example.org/v1", "simpledeployments");
     stage.api.create(&list, &second).await.expect_code(201);
     program
-        .says("/example-02] Creation is processed: 1 succeeded; 0 failed.")
+        .await_log("/example-02] Creation is processed: 1 succeeded; 0 failed.")
         .await;
     let pods = stage.api.get(&stage.api.ns_path("pods")).await;
     assert_eq!(pods.items().len(), 2, "{}", pods.text());

@@ -1,4 +1,4 @@
-//! What every example needs: a server, a namespace, the kinds of the example, and their objects.
+//! The fixture of all examples: a server with a namespace, and the resources of the example.
 
 use std::slice;
 use std::sync::LazyLock;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::program::Program;
 
-/// The object of `examples/obj.yaml`.
+/// The name of the object in `examples/obj.yaml`.
 pub(crate) const OBJECT: &str = "kopf-example-1";
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const CRDS_PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The only object in a file of the examples.
+/// Returns the only object of a manifest.
 pub(crate) fn only(yaml: &str) -> Value {
     let manifest = Manifest::from(yaml);
     let [object] = manifest.objects() else {
@@ -23,10 +23,10 @@ pub(crate) fn only(yaml: &str) -> Value {
     object.clone()
 }
 
-static DEFINITION: LazyLock<Value> = LazyLock::new(|| only(include_str!("../../../crd.yaml")));
+static CRD: LazyLock<Value> = LazyLock::new(|| only(include_str!("../../../crd.yaml")));
 static EXAMPLE: LazyLock<Value> = LazyLock::new(|| only(include_str!("../../../obj.yaml")));
 
-/// A server with the kind of the examples.
+/// A server with the custom resources of an example.
 pub(crate) struct Stage {
     pub(crate) api: Api,
     kubeconfig: String,
@@ -34,18 +34,18 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn start() -> Self {
-        Self::start_with(slice::from_ref(&*DEFINITION)).await
+        Self::start_with(slice::from_ref(&*CRD)).await
     }
 
-    /// A server with the kinds of these definitions.
-    pub(crate) async fn start_with(definitions: &[Value]) -> Self {
+    /// Starts a server with these CRDs.
+    pub(crate) async fn start_with(crds: &[Value]) -> Self {
         let api = Api::start_over_tls().await;
-        for definition in definitions {
-            // All tests share it on a control plane, where it stays.
-            let answer = api.create(DEFINITIONS, definition).await;
-            assert!(matches!(answer.code, 201 | 409), "{}", answer.text());
+        for crd in crds {
+            // On a control plane, tests share the CRDs, which are not removed.
+            let response = api.create(CRDS_PATH, crd).await;
+            assert!(matches!(response.code, 201 | 409), "{}", response.text());
             let [group, version, plural] = ["/group", "/versions/0/name", "/names/plural"]
-                .map(|field| definition["spec"].pointer(field).unwrap().as_str().unwrap());
+                .map(|field| crd["spec"].pointer(field).unwrap().as_str().unwrap());
             eventually(plural, async || {
                 let list = api.get(&format!("/apis/{group}/{version}/{plural}")).await;
                 (list.code == 200).then_some(())
@@ -61,7 +61,7 @@ impl Stage {
         self.run_with(name, &[], &[])
     }
 
-    /// The same with further arguments and variables.
+    /// Runs an example in the test's namespace, with further arguments and variables.
     pub(crate) fn run_with(
         &self,
         name: &str,
@@ -85,23 +85,23 @@ impl Stage {
         Program::start(name, arguments, &all)
     }
 
-    /// Runs an example that has no command line of operators.
+    /// Runs an example without the command line of operators.
     pub(crate) fn start_alone(&self, name: &str, arguments: &[&str]) -> Program {
         Program::start(name, arguments, &[("KUBECONFIG", &self.kubeconfig)])
     }
 
-    /// The path of the kind of the examples, or of the object of this name.
+    /// Returns the path of a KopfExample.
     pub(crate) fn path(&self, name: &str) -> String {
         self.api
             .group_path("kopf.dev/v1", &format!("kopfexamples/{name}"))
     }
 
-    /// Creates the object of `examples/obj.yaml`; gives it as it is then.
+    /// Creates the object of `examples/obj.yaml`, and returns it.
     pub(crate) async fn create(&self) -> Value {
         self.create_changed(|_| {}).await
     }
 
-    /// Creates it with changes.
+    /// Creates the object of `examples/obj.yaml` with changes, and returns it.
     pub(crate) async fn create_changed(&self, change: impl FnOnce(&mut Value)) -> Value {
         let mut object = EXAMPLE.clone();
         change(&mut object);
@@ -109,21 +109,21 @@ impl Stage {
         self.api.create(&path, &object).await.expect_code(201).json
     }
 
-    /// Changes the spec of the object by a merge-patch.
+    /// Changes the spec of the object by a merge patch.
     pub(crate) async fn change(&self, spec: Value) {
         let patch = json!({"spec": spec});
         let path = self.path(OBJECT);
         self.api.merge(&path, &patch).await.expect_code(200);
     }
 
-    /// Has the object deleted, and waits until it is gone.
+    /// Deletes the object, and waits until it is gone.
     pub(crate) async fn delete(&self) {
         let path = self.path(OBJECT);
         self.api.delete(&path).await.ok();
         self.gone(&path).await;
     }
 
-    /// Waits until there is nothing at this path.
+    /// Waits until a path returns 404.
     pub(crate) async fn gone(&self, path: &str) {
         eventually(&format!("{path} to be gone"), async || {
             (self.api.get(path).await.code == 404).then_some(())
@@ -131,27 +131,27 @@ impl Stage {
         .await;
     }
 
-    /// Waits until what is at this path is as it should be; gives it as it is then.
+    /// Waits until the object at a path meets a condition, and returns it.
     pub(crate) async fn until(
         &self,
         path: &str,
         what: &str,
-        is_so: impl Fn(&Value) -> bool,
+        condition: impl Fn(&Value) -> bool,
     ) -> Value {
         eventually(&format!("{path}: {what}"), async || {
             let found = self.api.get(path).await;
-            (found.code == 200 && is_so(&found.json)).then_some(found.json)
+            (found.code == 200 && condition(&found.json)).then_some(found.json)
         })
         .await
     }
 
-    /// The object as it is now.
+    /// Returns the current object.
     pub(crate) async fn object(&self) -> Value {
         let path = self.path(OBJECT);
         self.api.get(&path).await.expect_code(200).json
     }
 
-    /// Waits for what a handler has returned. (Logs are ahead of what is written to objects.)
+    /// Waits for the result of a handler in the status, which is written after it is logged.
     pub(crate) async fn result(&self, handler: &str) -> Value {
         eventually(&format!("the result of {handler}"), async || {
             let result = self.object().await["status"][handler].take();
@@ -160,7 +160,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until the object is known as handled; gives it as it is then.
+    /// Waits until the object has a diff-base, and returns it.
     pub(crate) async fn handled(&self) -> Value {
         eventually("the object to be handled", async || {
             let object = self.object().await;
@@ -171,18 +171,18 @@ impl Stage {
         .await
     }
 
-    /// Waits until there is an event with this type, reason and message about the object.
+    /// Waits for an event of the object with this type, reason and message.
     pub(crate) async fn event(&self, event_type: &str, reason: &str, message: &str) {
         let what = format!("the event {event_type} {reason} {message:?}");
         eventually(&what, async || {
             let events = self.api.get(&self.api.ns_path("events")).await;
-            let is_it = |event: &Value| {
+            let matches = |event: &Value| {
                 event["involvedObject"]["name"] == OBJECT
                     && event["type"] == event_type
                     && event["reason"] == reason
                     && event["message"] == message
             };
-            events.items().iter().any(is_it).then_some(())
+            events.items().iter().any(matches).then_some(())
         })
         .await;
     }

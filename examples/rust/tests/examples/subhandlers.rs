@@ -7,14 +7,14 @@ async fn each_item_has_its_own_retries_and_its_own_result() {
     let stage = Stage::start().await;
     let mut program = stage.run("07-subhandlers");
     stage.create().await;
-    program.says("Creation is processed: ").await;
+    program.await_log("Creation is processed: ").await;
     for item in ["item1", "item2"] {
         let result = stage.result(&format!("create_items/{item}")).await;
         assert_eq!(result, json!({"handled": item}));
     }
 
     let log = program.stop().await;
-    let count = |words: &str| log.matches(words).count();
+    let count = |message: &str| log.matches(message).count();
     assert_eq!(count("=== Handling item1."), 1, "{log}");
     assert_eq!(count("=== Handling item2."), 1, "{log}");
     let failed = "Handler 'create_items/item2' failed temporarily: not yet";

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use crate::stage::{Stage, only};
 
 async fn start() -> Stage {
-    let definitions = Manifest::from(include_str!("../../tenant-onboarding/crds.yaml"));
-    Stage::start_with(definitions.objects()).await
+    let crds = Manifest::from(include_str!("../../tenant-onboarding/crds.yaml"));
+    Stage::start_with(crds.objects()).await
 }
 
 fn tenant(stage: &Stage) -> String {
@@ -22,29 +22,29 @@ async fn create(stage: &Stage) -> Value {
     stage.api.create(&path, &object).await.expect_code(201).json
 }
 
-/// Where the words are in the log.
-fn place(log: &str, words: &str) -> usize {
-    log.find(words)
-        .unwrap_or_else(|| panic!("{words:?} is not said:\n{log}"))
+/// Returns the offset of a message in the log.
+fn offset(log: &str, message: &str) -> usize {
+    log.find(message)
+        .unwrap_or_else(|| panic!("{message:?} is not logged:\n{log}"))
 }
 
 #[tokio::test]
-async fn three_steps_by_two_operators_are_made_in_order() {
+async fn two_operators_do_three_steps_in_order() {
     let stage = start().await;
     let mut main = stage.run("tenant-onboarding");
     let created = create(&stage).await;
-    main.says("Creation is processed: 2 succeeded; 0 failed.")
+    main.await_log("Creation is processed: 2 succeeded; 0 failed.")
         .await;
     let services = stage.api.ns_path("services/nats-acme");
     let configs = stage.api.ns_path("configmaps/acme-blobs");
     let storage = stage.api.get(&configs).await.expect_code(200).json;
-    let asked = stage.api.get(&nats(&stage)).await.expect_code(200).json;
-    for child in [&storage, &asked] {
+    let created_nats = stage.api.get(&nats(&stage)).await.expect_code(200).json;
+    for child in [&storage, &created_nats] {
         let owner = &child["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], created["metadata"]["uid"], "{child}");
     }
-    assert_eq!(asked["spec"], json!({"storage": "acme-blobs"}));
-    assert!(asked["status"].is_null(), "{asked}");
+    assert_eq!(created_nats["spec"], json!({"storage": "acme-blobs"}));
+    assert!(created_nats["status"].is_null(), "{created_nats}");
     let waiting = stage.api.get(&tenant(&stage)).await.expect_code(200).json;
     assert!(waiting["status"]["phase"].is_null(), "{waiting}");
 
@@ -68,39 +68,38 @@ async fn three_steps_by_two_operators_are_made_in_order() {
         json!(["nats.kopf.dev/server"])
     );
 
-    // All goes with the tenant; each operator has its say.
+    // The children are deleted with the tenant; each operator handles its deletions.
     stage.api.delete(&tenant(&stage)).await.ok();
     for path in [tenant(&stage), nats(&stage), services, configs] {
         stage.gone(&path).await;
     }
     let log = main.stop().await;
     let steps = ["Step 1: ", "Step 2: ", "The NATS of tenant ", "Step 3: "];
-    let places = steps.map(|step| place(&log, step));
-    assert!(places.is_sorted(), "{log}");
+    let offsets = steps.map(|step| offset(&log, step));
+    assert!(offsets.is_sorted(), "{log}");
     let log = other.stop().await;
     assert!(
-        place(&log, "/acme] Messages of acme-blobs are passed on.")
-            < place(
-                &log,
-                "/acme] Messages of acme-blobs are not passed on anymore."
-            ),
+        offset(&log, "/acme] The server of acme-blobs is created.")
+            < offset(&log, "/acme] The server of acme-blobs is deleted."),
         "{log}"
     );
     stage.finish().await;
 }
 
 #[tokio::test]
-async fn a_step_that_fails_holds_up_the_next_ones() {
+async fn failed_step_delays_the_next_ones() {
     let stage = start().await;
-    let foreign = kopf_tests::objects::config_map("acme-blobs", json!({"of": "somebody else"}));
+    let foreign = kopf_tests::objects::config_map("acme-blobs", json!({"owner": "other"}));
     let path = stage.api.ns_path("configmaps");
     stage.api.create(&path, &foreign).await.expect_code(201);
     let other = stage.run("tenant-nats");
     let mut main = stage.run("tenant-onboarding");
     create(&stage).await;
-    main.says("Handler 'create_blob_storage' failed temporarily: acme-blobs is there already")
-        .await;
-    main.says("Handler 'create_nats' failed temporarily: there is no blob storage yet")
+    main.await_log(
+        "Handler 'create_blob_storage' failed temporarily: acme-blobs has another owner",
+    )
+    .await;
+    main.await_log("Handler 'create_nats' failed temporarily: the blob storage is not created yet")
         .await;
     stage.api.get(&nats(&stage)).await.expect_code(404);
 
@@ -111,14 +110,14 @@ async fn a_step_that_fails_holds_up_the_next_ones() {
         })
         .await;
     let log = main.stop().await;
-    let places = ["Step 1: ", "Step 2: ", "Step 3: "].map(|step| place(&log, step));
-    assert!(places.is_sorted(), "{log}");
+    let offsets = ["Step 1: ", "Step 2: ", "Step 3: "].map(|step| offset(&log, step));
+    assert!(offsets.is_sorted(), "{log}");
     other.stop().await;
     stage.finish().await;
 }
 
 #[tokio::test]
-async fn a_server_for_somebody_else_is_none_of_the_tenants_business() {
+async fn servers_without_a_tenant_are_ignored() {
     let stage = start().await;
     let mut main = stage.run("tenant-onboarding");
     let other = stage.run("tenant-nats");
@@ -131,7 +130,7 @@ async fn a_server_for_somebody_else_is_none_of_the_tenants_business() {
         })
         .await;
     create(&stage).await;
-    main.says("Step 3: ").await;
+    main.await_log("Step 3: ").await;
     let log = main.stop().await;
     assert!(!log.contains("The NATS of tenant example"), "{log}");
     other.stop().await;

@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::stage::{OBJECT, Stage};
 
 #[tokio::test]
-async fn timers_are_called_again_and_again() {
+async fn timers_are_called_regularly_and_after_changes() {
     let stage = Stage::start().await;
     let mut program = stage.run("15-timers");
     stage.create().await;
@@ -13,7 +13,7 @@ async fn timers_are_called_again_and_again() {
             object["status"]["count"].as_u64() >= Some(2)
         })
         .await;
-    program.says("=> Ping: field=\"value\"").await;
+    program.await_log("=> Ping: field=\"value\"").await;
     assert_eq!(stage.result("after_each_change").await, "value");
     stage.change(json!({"field": "other"})).await;
     stage
@@ -21,7 +21,7 @@ async fn timers_are_called_again_and_again() {
             object["status"]["after_each_change"] == "other"
         })
         .await;
-    program.says("=> Ping: field=\"other\"").await;
+    program.await_log("=> Ping: field=\"other\"").await;
     stage.delete().await;
     program.stop().await;
     stage.finish().await;

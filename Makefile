@@ -33,7 +33,7 @@ help: ## Show this list
 	@echo "            1,000 schedules of replicas, new projects of both languages, 20 seeds of chaos, the page of kopf ui in a headless browser"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
 	@echo "make fuzz   sends mutated requests to the sandbox: bodies, patches, selectors, CEL, schemas; a minute each"
-	@echo "            (SECONDS_EACH=… changes the time; with a nightly toolchain by coverage, otherwise at random)"
+	@echo "            (SECONDS_EACH=… changes the time; with a nightly toolchain guided by coverage)"
 	@echo "make languages  runs the example tests in Go and Java on a sandbox (skips those without go or mvn)"
 	@echo "make wheel  builds the Python package into target/wheels, and tries it in a new environment"
 	@echo "make fmt    formats the code"
@@ -159,10 +159,10 @@ fuzz: need-cargo
 		for target in $(FUZZ_TARGETS); do \
 			echo "Fuzzing $$target for $(or $(SECONDS_EACH),60) seconds…"; \
 			PATH="$(TOOLS)/bin:$$PATH" cargo +nightly fuzz run --features libfuzzer $$target -- \
-				-max_total_time=$(or $(SECONDS_EACH),60) -max_len=4096 -timeout=10 -verbosity=0 || exit 1; \
+				-dict=fuzz/dictionaries/$$target.dict -max_total_time=$(or $(SECONDS_EACH),60) -max_len=4096 -timeout=10 -verbosity=0 || exit 1; \
 		done; \
 	else \
-		echo "There is no nightly toolchain: mutating at random, without coverage…"; \
+		echo "There is no nightly toolchain: mutating the corpora without coverage…"; \
 		for target in $(FUZZ_TARGETS); do \
 			cargo run --quiet --release --manifest-path fuzz/Cargo.toml --bin smoke -- \
 				$$target $(or $(SECONDS_EACH),60) || exit 1; \

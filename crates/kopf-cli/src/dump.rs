@@ -49,10 +49,18 @@ pub(crate) async fn import(
     if let Some(warning) = manifests::dropped_owners(&loaded) {
         terminal.warning(&warning);
     }
-    let count = loaded.len();
+    let stored = counted(loaded.len());
     let folder = options.data.display();
-    terminal.plain(&format!("stored {count} objects in {folder}"));
+    terminal.plain(&format!("stored {stored} in {folder}"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a number of objects with the noun.
+pub(crate) fn counted(count: usize) -> String {
+    match count {
+        1 => "1 object".to_owned(),
+        _ => format!("{count} objects"),
+    }
 }
 
 fn open(folder: &Path) -> Result<Sandbox, Failure> {

@@ -9,6 +9,7 @@ use kopf_sandbox::{Cleanup, KubeconfigFile, Listen, Listening, Sandbox};
 
 use crate::args::SandboxOptions;
 use crate::child;
+use crate::dump::counted;
 use crate::failure::{Failure, of_manifests};
 use crate::shutdown::ShutdownSignal;
 use crate::terminal::{Style, Terminal};
@@ -211,15 +212,8 @@ fn greet(
         terminal.line(&[(Style::Faint, "  data        "), (Style::Plain, &folder)]);
     }
     if !loaded.is_empty() {
-        let objects = if loaded.len() == 1 {
-            "object"
-        } else {
-            "objects"
-        };
-        terminal.line(&[(
-            Style::Faint,
-            &format!("  loaded      {} {objects}", loaded.len()),
-        )]);
+        let objects = counted(loaded.len());
+        terminal.line(&[(Style::Faint, &format!("  loaded      {objects}"))]);
         for Loaded {
             object,
             namespace,

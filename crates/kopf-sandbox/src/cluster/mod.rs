@@ -16,6 +16,7 @@ pub(crate) mod namespaces;
 pub(crate) mod owners;
 pub(crate) mod plugins;
 pub(crate) mod present;
+pub(crate) mod quotas;
 mod restore;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::controllers::{Job, Jobs};
 use self::crd_cache::CrdCache;
 use self::owners::Owners;
+use self::quotas::{Limited, Outcome, Refused, Write};
 use crate::access::Access;
 use crate::admission::{Caller, Policies, Webhooks};
 use crate::clock::Clock;
@@ -58,6 +60,8 @@ pub(crate) struct Cluster {
     owners: Owners,
     /// Allocated cluster IPs and node ports.
     services: Mutex<Pool>,
+    /// Namespaces with resource quotas.
+    limited: Limited,
     pub(crate) jobs: Jobs,
     /// Simulated controllers of workloads, if enabled.
     pub(crate) simulation: Option<Simulator>,
@@ -117,6 +121,7 @@ impl Cluster {
             rights: RwLock::default(),
             owners: Owners::default(),
             services: Mutex::default(),
+            limited: Limited::default(),
             jobs: Jobs::default(),
             simulation: None,
             crds: Mutex::new(CrdCache::new(kinds.clone())),
@@ -163,7 +168,8 @@ impl Cluster {
         self.kinds().by_plural(group, plural).cloned()
     }
 
-    /// Writes an object and updates the derived state. `object` is in the storage version.
+    /// Writes an object and updates the derived state. `object` is in the storage version. Quotas
+    /// are not checked.
     pub(crate) fn put(
         &self,
         kind: &Arc<Kind>,
@@ -171,6 +177,31 @@ impl Cluster {
         expect: Expect,
         object: Value,
     ) -> Result<Arc<Stored>, Unexpected> {
+        self.put_checked(kind, key, expect, object, |_| Ok(()))
+    }
+
+    /// Writes an object like [`Cluster::put`] if the quotas of its namespace allow it.
+    pub(crate) fn put_limited(
+        &self,
+        kind: &Arc<Kind>,
+        key: &Key,
+        expect: Expect,
+        object: Value,
+    ) -> Result<Arc<Stored>, Refused> {
+        self.put_checked(kind, key, expect, object, |object| {
+            let checked = self.check_quotas(kind, key, expect, object);
+            checked.map_err(Refused::OverQuota)
+        })
+    }
+
+    fn put_checked<E: From<Unexpected>>(
+        &self,
+        kind: &Arc<Kind>,
+        key: &Key,
+        expect: Expect,
+        object: Value,
+        check: impl FnOnce(&Value) -> Result<(), E>,
+    ) -> Result<Arc<Stored>, E> {
         let collection = collection(kind);
         let mut consequences = Consequences::of(kind, key, &object);
         consequences
@@ -180,9 +211,15 @@ impl Cluster {
             Expect::Absent => parents(kind, key.namespace()),
             Expect::Revision(_) => Vec::new(), // the object exists, so its parents exist
         };
-        let stored = self
-            .store
-            .put(&collection, key, expect, kind, object, &parents)?;
+        let write = Write {
+            kind,
+            key,
+            outcome: Outcome::Present,
+        };
+        let stored = self.write_counted(write, object, check, |object| {
+            self.store
+                .put(&collection, key, expect, kind, object, &parents)
+        })?;
         self.hold_addresses(kind, key);
         self.refresh_owners(&collection, key);
         self.follow(kind, consequences);
@@ -203,7 +240,17 @@ impl Cluster {
         let collection = collection(kind);
         let uid = meta::uid(&last).to_owned();
         let simulated = self.simulated_consequences(kind, key, &last);
-        let stored = self.store.remove(&collection, key, expected, last)?;
+        let write = Write {
+            kind,
+            key,
+            outcome: Outcome::Removed,
+        };
+        let stored = self.write_counted(
+            write,
+            last,
+            |_| Ok::<(), Unexpected>(()),
+            |last| self.store.remove(&collection, key, expected, last),
+        )?;
         self.hold_addresses(kind, key);
         self.owners.mark_gone(&uid);
         self.jobs.push(Job::OwnerGone { uid: uid.clone() });

@@ -25,6 +25,8 @@ pub(crate) struct Simulator {
     pub(super) timers: Timers,
     pub(super) scripts: Scripts,
     tracks: Mutex<HashMap<String, Track>>,
+    /// Annotated behaviours of workloads by their uids.
+    annotated: Mutex<HashMap<String, Behaviour>>,
     /// The number of addresses and nodes assigned so far.
     counter: Mutex<u32>,
 }
@@ -46,6 +48,7 @@ impl Simulator {
             timers: Timers::default(),
             scripts,
             tracks: Mutex::default(),
+            annotated: Mutex::default(),
             counter: Mutex::default(),
         }
     }
@@ -78,10 +81,31 @@ impl Simulator {
         track
     }
 
-    /// Removes the state of a pod.
+    /// Records the annotated behaviour of a workload. Returns `true` if it differs from the
+    /// recorded one.
+    fn record(&self, workload: &Value) -> bool {
+        let uid = meta::uid(workload);
+        let mut annotated = self
+            .annotated
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let behaviour = Behaviour::annotated(workload);
+        let before = match behaviour {
+            Some(behaviour) => annotated.insert(uid.to_owned(), behaviour),
+            None => annotated.remove(uid),
+        };
+        before != behaviour
+    }
+
+    /// Removes the state of an object.
     pub(crate) fn forget(&self, uid: &str) {
         let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
         tracks.remove(uid);
+        drop(tracks);
+        let annotated = self.annotated.lock();
+        annotated
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(uid);
     }
 
     /// Reconciles an object after a delay, which replaces an earlier one.
@@ -206,11 +230,33 @@ impl Cluster {
         }
     }
 
+    /// Reconciles the pods of a namespace if the annotated behaviour of a workload has changed.
+    fn follow_behaviour(&self, simulator: &Simulator, kind: Simulated, key: &Key) {
+        let is_workload = !matches!(
+            kind,
+            Simulated::Pods | Simulated::Services | Simulated::Claims
+        );
+        if !is_workload || !simulator.simulates(Simulated::Pods) {
+            return;
+        }
+        let client = Client::new(self, "");
+        let workload = client.get(kind.resource(), key);
+        if workload.is_some_and(|workload| simulator.record(&workload)) {
+            for stored in client.stored(super::PODS, key.namespace()) {
+                self.jobs.push(Job::Simulate {
+                    kind: Simulated::Pods,
+                    key: stored.key.clone(),
+                });
+            }
+        }
+    }
+
     /// Reconciles an object.
     pub(crate) async fn simulate(&self, kind: Simulated, key: &Key) -> Result<()> {
         let Some(simulator) = &self.simulation else {
             return Ok(());
         };
+        self.follow_behaviour(simulator, kind, key);
         match kind {
             Simulated::Pods => pods::reconcile(self, simulator, key).await,
             Simulated::ReplicaSets => super::replica_sets::reconcile(self, simulator, key).await,

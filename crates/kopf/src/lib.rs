@@ -57,6 +57,7 @@ pub mod admission;
 pub mod background;
 mod chain;
 mod children;
+#[cfg(feature = "cli")]
 pub mod cli;
 mod definitions;
 mod error;
@@ -86,6 +87,7 @@ pub mod __private;
 
 pub use background::{StopReason, daemon, timer};
 pub use children::{Applied, ApplyError, Applying, Effect, apply_child};
+#[cfg(feature = "cli")]
 pub use cli::{main, main_with};
 pub use error::{Error, Result, denied, permanent, temporary};
 pub use extract::{

@@ -149,7 +149,9 @@ impl Poster {
 
     /// Returns the number of events dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
-        self.inner.as_ref().map_or(0, |inner| inner.queue.lock().dropped)
+        self.inner
+            .as_ref()
+            .map_or(0, |inner| inner.queue.lock().dropped)
     }
 
     /// Returns `true` if no event is queued or being sent.

@@ -13,13 +13,13 @@ async fn limit(api: &Api, spec: Value) {
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "limits"}, "spec": spec,
     });
     let quotas = api.ns_path("resourcequotas");
-    let made = api.create(&quotas, &quota).await.expect_code(201);
+    let made = api.created(&quotas, &quota).await;
     let hard = made.at("/spec/hard").clone();
     let names = hard.as_object().unwrap().keys();
     let used: Value = names.map(|name| (name.clone(), json!("0"))).collect();
     let status = json!({"status": {"hard": hard, "used": used}});
     let path = api.ns_path("resourcequotas/limits/status");
-    api.merge(&path, &status).await.expect_code(200);
+    api.merged(&path, &status).await;
 }
 
 async fn used(api: &Api) -> Value {
@@ -66,7 +66,7 @@ async fn objects_beyond_the_quota_are_rejected() {
     assert_eq!(response.message(), why);
 
     let map = |name: &str| objects::config_map(name, Value::Null);
-    api.create(&maps, &map("one")).await.expect_code(201);
+    api.created(&maps, &map("one")).await;
     let response = api.create(&maps, &map("two")).await;
     let why = "configmaps \"two\" is forbidden: exceeded quota: limits, requested: configmaps=1, \
                used: configmaps=1, limited: configmaps=1";
@@ -74,14 +74,12 @@ async fn objects_beyond_the_quota_are_rejected() {
     // Quotas are checked before the name.
     let response = api.create(&maps, &map("one")).await;
     response.expect_failure(403, "Forbidden");
-    api.merge(&api.ns_path("configmaps/one"), &json!({"data": {"a": "b"}}))
-        .await
-        .expect_code(200);
+    api.merged(&api.ns_path("configmaps/one"), &json!({"data": {"a": "b"}}))
+        .await;
     assert_eq!(
         used(&api).await,
         json!({"configmaps": "1", "count/secrets": "0", "services.nodeports": "0"})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -99,19 +97,18 @@ async fn pods_share_the_resources_of_a_quota() {
     assert!(response.text().contains(why), "{}", response.text());
 
     let one = pod_with("one", json!({"cpu": "300m", "memory": "512Mi"}));
-    api.create(&pods, &one).await.expect_code(201);
+    api.created(&pods, &one).await;
     let two = pod_with("two", json!({"cpu": "0.8", "memory": "256Mi"}));
     let response = api.create(&pods, &two).await;
     let why = "pods \"two\" is forbidden: exceeded quota: limits, requested: requests.cpu=800m, \
                used: requests.cpu=300m, limited: requests.cpu=1";
     assert_eq!(response.expect_failure(403, "Forbidden").message(), why);
     let two = pod_with("two", json!({"cpu": "0.7", "memory": "256Mi"}));
-    api.create(&pods, &two).await.expect_code(201);
+    api.created(&pods, &two).await;
     assert_eq!(
         used(&api).await,
         json!({"requests.cpu": "1", "requests.memory": "768Mi", "pods": "2"})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -124,9 +121,8 @@ async fn scopes_restrict_a_quota_to_some_pods() {
     let why = "exceeded quota: limits, requested: pods=1, used: pods=0, limited: pods=0";
     assert!(response.text().contains(why), "{}", response.text());
     let sized = pod_with("sized", json!({"cpu": "1"}));
-    api.create(&pods, &sized).await.expect_code(201);
+    api.created(&pods, &sized).await;
     assert_eq!(used(&api).await, json!({"pods": "0"}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -145,5 +141,4 @@ async fn concurrent_requests_do_not_exceed_a_quota() {
     let made = codes.iter().filter(|code| **code == 201).count();
     assert_eq!(made, 5, "{codes:?}");
     assert_eq!(used(&api).await, json!({"configmaps": "5", "secrets": "0"}));
-    api.finish().await;
 }

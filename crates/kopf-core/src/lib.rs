@@ -23,6 +23,7 @@ pub mod encoding;
 pub mod equality;
 #[doc(hidden)]
 pub mod essence;
+pub mod failure;
 pub mod field;
 #[doc(hidden)]
 pub mod filter;
@@ -72,6 +73,8 @@ pub mod settled;
 #[doc(hidden)]
 pub mod sharding;
 pub mod storage;
+#[doc(hidden)]
+pub mod sync;
 #[doc(hidden)]
 pub mod timestamp;
 #[doc(hidden)]

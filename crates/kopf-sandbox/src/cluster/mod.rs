@@ -19,7 +19,7 @@ pub(crate) mod present;
 pub(crate) mod quotas;
 mod restore;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,7 @@ use crate::server::certificates::{self, Authority};
 use crate::services::pool::Pool;
 use crate::simulation::Simulator;
 use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
+use crate::sync::{Mutex, RwLock};
 
 /// One server: its objects, its kinds, its users.
 #[derive(Debug)]
@@ -133,10 +134,7 @@ impl Cluster {
 
     /// Returns the certificate authority of this server.
     pub(crate) fn authority(&self) -> Result<Arc<Authority>, certificates::Error> {
-        let mut authority = self
-            .authority
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut authority = self.authority.lock();
         if let Some(authority) = &*authority {
             return Ok(Arc::clone(authority));
         }
@@ -147,20 +145,20 @@ impl Cluster {
     }
 
     pub(crate) fn kinds(&self) -> Arc<Kinds> {
-        Arc::clone(&self.kinds.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.kinds.read())
     }
 
     /// Changes the set of kinds.
     fn change_kinds(&self, change: impl FnOnce(&mut Kinds)) {
         {
-            let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+            let mut kinds = self.kinds.write();
             change(Arc::make_mut(&mut kinds));
         }
         self.recheck_unresolved_owners();
     }
 
     pub(crate) fn webhooks(&self) -> Arc<Webhooks> {
-        Arc::clone(&self.webhooks.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.webhooks.read())
     }
 
     /// Returns a built-in kind. `None` only if the recorded data lacks it.
@@ -311,10 +309,7 @@ impl Cluster {
     /// Rebuilds the set of webhooks from the stored configurations.
     fn read_webhooks(&self) {
         // Reading under the lock ensures that the last of concurrent changes reads the last state.
-        let mut webhooks = self
-            .webhooks
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut webhooks = self.webhooks.write();
         let list = |plural: &str| -> Vec<Value> {
             let collection = format!("admissionregistration.k8s.io/{plural}");
             self.store

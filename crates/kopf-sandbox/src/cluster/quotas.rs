@@ -4,7 +4,7 @@
 //! quota. Writes to namespaces without quotas share a read lock and run in parallel.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, RwLockWriteGuard};
 
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use crate::kinds::Kind;
 use crate::plugins::Rejected;
 use crate::plugins::quotas::{self, Counted, Quota};
 use crate::store::{Expect, Key, Stored, Unexpected};
+use crate::sync::RwLock;
 
 const COLLECTION: &str = "/resourcequotas";
 
@@ -71,13 +72,11 @@ impl Cluster {
         };
         {
             let limited = self.limited.0.read();
-            let limited = limited.unwrap_or_else(PoisonError::into_inner);
             if !write.is_of_quota() && !limited.contains(namespace) {
                 return Ok(store(object)?);
             }
         }
         let limited = self.limited.0.write();
-        let limited = limited.unwrap_or_else(PoisonError::into_inner);
         check(&object)?;
         let before = self.present(write);
         let after = (write.outcome == Outcome::Present).then(|| object.clone());
@@ -176,8 +175,7 @@ impl Cluster {
             .filter_map(|stored| stored.key.namespace())
             .collect();
         for namespace in namespaces {
-            let limited = self.limited.0.write();
-            self.recount(limited.unwrap_or_else(PoisonError::into_inner), namespace);
+            self.recount(self.limited.0.write(), namespace);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The state of a simulation: jobs triggered by writes, timers, and the state of kubelets.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -17,6 +17,7 @@ use crate::kinds::Kind;
 use crate::object::meta;
 use crate::status::Result;
 use crate::store::Key;
+use crate::sync::Mutex;
 
 /// The simulation of one sandbox.
 #[derive(Debug)]
@@ -59,14 +60,14 @@ impl Simulator {
 
     /// Returns the next number for addresses and for the choice of nodes.
     pub(super) fn next_number(&self) -> u32 {
-        let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counter = self.counter.lock();
         *counter = counter.wrapping_add(1);
         *counter
     }
 
     /// Returns the state of a pod, after its behaviour was updated.
     pub(super) fn track(&self, pod: &Value, behaviour: Option<Behaviour>) -> Track {
-        let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tracks = self.tracks.lock();
         let known = tracks.get(meta::uid(pod)).copied();
         if let Some(known) = known.filter(|known| known.behaviour == behaviour) {
             return known;
@@ -85,10 +86,7 @@ impl Simulator {
     /// recorded one.
     fn record(&self, workload: &Value) -> bool {
         let uid = meta::uid(workload);
-        let mut annotated = self
-            .annotated
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut annotated = self.annotated.lock();
         let behaviour = Behaviour::annotated(workload);
         let before = match behaviour {
             Some(behaviour) => annotated.insert(uid.to_owned(), behaviour),
@@ -99,13 +97,10 @@ impl Simulator {
 
     /// Removes the state of an object.
     pub(crate) fn forget(&self, uid: &str) {
-        let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tracks = self.tracks.lock();
         tracks.remove(uid);
         drop(tracks);
-        let annotated = self.annotated.lock();
-        annotated
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
+        self.annotated.lock().remove(uid);
     }
 
     /// Reconciles an object after a delay, which replaces an earlier one.

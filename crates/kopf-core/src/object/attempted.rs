@@ -8,10 +8,7 @@
 //! Stored in the annotation `<prefix>/attempted-essences` as
 //! `{"essences":[…],"attempts":{"<id>":{"essence":0,"started":"…","retries":1}}}`, the oldest essence
 //! first. An attempt counts only while the progress record of its handler has the same `started`
-//! and `retries`: records written by other operators make it void. The handlers that missed a change
-//! keep their essences, with reset records, until they are called again: if the object changes while
-//! the diff-base is being written, the essence can become equal to the diff-base, and only the
-//! attempted essences show that a handler has not seen it.
+//! and `retries`: records written by other operators make it void.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -123,19 +120,6 @@ impl AttemptedEssences {
         self.attempts.insert(id.to_owned(), attempt);
     }
 
-    /// Assigns the oldest essence of these attempts to a handler whose record is reset.
-    pub fn reset(&mut self, id: &str, sources: &[String]) {
-        let attempts = sources.iter().filter_map(|id| self.attempts.get(id));
-        if let Some(essence) = attempts.map(|attempt| attempt.essence).min() {
-            let attempt = Attempt {
-                essence,
-                started: None,
-                retries: 0,
-            };
-            self.attempts.insert(id.to_owned(), attempt);
-        }
-    }
-
     /// Keeps only the attempts of these handlers.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) {
         self.attempts.retain(|id, _| is_kept(id));
@@ -146,9 +130,7 @@ impl AttemptedEssences {
     pub fn validate<'a>(&mut self, record: impl Fn(&str) -> Option<&'a ProgressRecord>) {
         self.attempts.retain(|id, attempt| {
             record(id).is_some_and(|record| {
-                // Records that were reset get another start before the first attempt.
-                let is_same = attempt.retries == 0 || stored_moment(record) == attempt.started;
-                is_same && record.retries == attempt.retries
+                stored_moment(record) == attempt.started && record.retries == attempt.retries
             })
         });
         self.drop_unused();

@@ -21,7 +21,7 @@ use crate::equality::equal;
 use crate::handler::HandlerId;
 use crate::keys::KeyNaming;
 use crate::patch::Patch;
-use crate::progress::state::{Extra, Owing, State};
+use crate::progress::state::{Extra, State};
 use crate::progress::{ProgressRecord, ProgressStorage};
 use crate::storage::StorageError;
 
@@ -126,15 +126,6 @@ pub enum Conclusion {
     UpdateFollows,
 }
 
-/// What is left of earlier attempts on an object that has not changed since its last handling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leftover {
-    /// Some handlers were called with another essence: an update must follow.
-    Outdated,
-    /// All handlers have seen the current essence: the records are purged.
-    Obsolete,
-}
-
 /// Loads the attempted essences of an object, as far as the progress records confirm them.
 pub fn load_attempted(
     storages: Storages<'_>,
@@ -203,14 +194,11 @@ impl Handling<'_> {
         Ok(extras)
     }
 
-    /// Returns what is left of earlier attempts if nothing has changed since the last handling.
-    pub fn leftover(&self, attempted: &AttemptedEssences) -> Option<Leftover> {
-        let is_outdated = || !attempted.outdated(self.essences.new).is_empty();
-        match self.reason {
-            Reason::Noop | Reason::Resume if is_outdated() => Some(Leftover::Outdated),
-            Reason::Noop if !attempted.is_empty() => Some(Leftover::Obsolete),
-            _ => None,
-        }
+    /// Returns `true` if nothing has changed, but some handlers were called with another essence, so
+    /// that they are owed an update.
+    pub fn is_outdated(&self, attempted: &AttemptedEssences) -> bool {
+        let is_unchanged = matches!(self.reason, Reason::Noop | Reason::Resume);
+        is_unchanged && !attempted.outdated(self.essences.new).is_empty()
     }
 
     /// Adds the result of a cycle to the patch: records, diff-base, attempted essences.
@@ -288,18 +276,12 @@ impl Handling<'_> {
         attempts: Attempts<'_>,
         patch: &mut Patch,
     ) -> Result<Concluded, StorageError> {
-        let owing = Owing {
-            attempted: earlier.ids().collect(),
-            outdated: earlier.outdated(self.essences.new),
-        };
+        let outdated = earlier.outdated(self.essences.new);
         let unstored_base = self.store_base(&earlier.compose(self.essences.new), patch)?;
-        let carried = state.carry_over(self.storages.progress, self.body, patch, &owing)?;
+        let kept = state.carry_over(self.storages.progress, self.body, patch, &outdated)?;
         let mut attempted = earlier.clone();
         attempts.note_into(&mut attempted);
-        for (id, sources) in &carried.reset {
-            attempted.reset(id, sources);
-        }
-        attempted.retain(|id| carried.kept.contains(id) || carried.reset.contains_key(id));
+        attempted.retain(|id| kept.contains(id));
         Ok(Concluded {
             conclusion: Conclusion::UpdateFollows,
             unstored_base,

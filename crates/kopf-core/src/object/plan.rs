@@ -19,9 +19,8 @@ pub struct Facts {
     /// When to check the daemons and timers that are being stopped; `None` if there are none. The
     /// machine adds the delay of a suspended change of the finalizer.
     pub exiting: Option<Duration>,
-    /// Nothing has changed, but attempts of earlier cycles are left: see
-    /// [`Leftover`](super::handling::Leftover).
-    pub leftover: bool,
+    /// Some handlers were called with another essence than the current one, and are owed an update.
+    pub outdated: bool,
     /// The patch that is written regardless of change handlers.
     pub patch: PendingPatch,
     /// A digest of the cause and the progress of its handlers. Two cycles with equal digests have
@@ -121,7 +120,7 @@ pub fn plan(facts: &Facts, change: Option<FinalizerChange>, consistency: Consist
         PendingPatch::Empty if !is_consistent => Plan::AwaitEcho,
         PendingPatch::Some if !is_consistent => Plan::WriteFirst(None),
         PendingPatch::Carried => Plan::WriteFirst(None),
-        _ if reason.is_handled() || facts.leftover => Plan::Handle(reason),
+        _ if reason.is_handled() || facts.outdated => Plan::Handle(reason),
         _ => Plan::Skip(Some(reason)),
     }
 }

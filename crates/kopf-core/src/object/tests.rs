@@ -88,7 +88,7 @@ fn facts() -> Facts {
         finalizer: Finalizer::Absent,
         reason: Some(Reason::Update),
         exiting: None,
-        leftover: false,
+        outdated: false,
         patch: PendingPatch::Empty,
         fingerprint: FINGERPRINT,
         uncertain: false,

@@ -11,8 +11,8 @@ use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage as _};
 use kopf_core::handler::HandlerId;
 use kopf_core::keys::KeyNaming;
 use kopf_core::object::handling::{
-    Attempted, Attempts, Conclusion, Essences, Handling, Leftover, Others, Storages, Tracking,
-    fingerprint, load_attempted,
+    Attempted, Attempts, Conclusion, Essences, Handling, Others, Storages, Tracking, fingerprint,
+    load_attempted,
 };
 use kopf_core::object::{
     Action, Actions, AttemptedEssences, Awaited, Effect, Facts, Finalizer, FinalizerChange,
@@ -245,7 +245,7 @@ impl<R: Rules> Operator<R> {
             finalizer: Finalizer::new(is_required, has_finalizer(&value)),
             reason: Some(cycle.reason),
             exiting: (process.runner == Runner::Stopping).then_some(Duration::from_secs(60)),
-            leftover: handling.leftover(&cycle.attempted).is_some(),
+            outdated: handling.is_outdated(&cycle.attempted),
             patch: pending(&process.merge),
             fingerprint: fingerprint(cycle.reason, handling.essences, &cycle.state),
             uncertain: false,
@@ -317,15 +317,9 @@ impl<R: Rules> Operator<R> {
     fn run(&self, process: &mut Process, _reason: Reason, now: Moment) -> Option<Input> {
         let (event, value) = process.newest.clone().unwrap();
         let cycle = self.load(process, event, &value);
-        let handling = cycle.handling(self);
-        match handling.leftover(&cycle.attempted) {
-            Some(Leftover::Outdated) => return Some(self.rebase(process, &cycle)),
-            Some(Leftover::Obsolete) => {
-                let mut patch = Patch::default();
-                handling.finish(&cycle.state, &mut patch).unwrap();
-                return Some(finished(process, patch, None, false));
-            }
-            None => {}
+        let is_outdated = cycle.handling(self).is_outdated(&cycle.attempted);
+        if is_outdated {
+            return Some(self.rebase(process, &cycle));
         }
         let (cycle, mut patch) = self.begin(process, now);
         let selected = self.selected(&cycle);

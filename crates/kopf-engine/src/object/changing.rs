@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use kopf_core::cause::{Cause, Change, Reason};
 use kopf_core::handler::HandlerId;
 use kopf_core::object::attempted::settle_prediction;
-use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Leftover, Others};
+use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
 use kopf_core::object::{Handled, Input};
 use kopf_core::patch::Patch;
 use kopf_core::secrets::{is_secret, redact_body, redact_diff};
@@ -79,10 +79,8 @@ impl Driver {
     ) -> Result<Ended, Error> {
         let context = Arc::clone(&self.context);
         let logger = &self.logger(&cycle.cause.body).clone();
-        match cycle.leftover(&context) {
-            Some(Leftover::Outdated) => return self.rebase(&context, cycle, logger),
-            Some(Leftover::Obsolete) => return self.drop_records(&context, cycle, logger),
-            None => {}
+        if cycle.is_outdated(&context) {
+            return self.rebase(&context, cycle, logger);
         }
         if let Some(ended) = self.accept_request(&context, cycle)? {
             return Ok(ended);
@@ -300,24 +298,6 @@ impl Driver {
         }
         Ok(Ended {
             due: Some(Duration::ZERO),
-            attempted: false,
-            failed: false,
-        })
-    }
-
-    /// Purges the records of handlers that have all seen the current essence.
-    fn drop_records(
-        &mut self,
-        context: &ResourceContext,
-        cycle: &Cycle,
-        logger: &ObjectLogger,
-    ) -> Result<Ended, Error> {
-        if let Some(handling) = handling(context, cycle) {
-            let concluded = handling.finish(&cycle.progress, &mut self.patch)?;
-            self.note_unstored(concluded, logger);
-        }
-        Ok(Ended {
-            due: None,
             attempted: false,
             failed: false,
         })

@@ -9,7 +9,7 @@ use kopf_core::cause::{Cause, Change, Compared, EventType, Reason, detect};
 use kopf_core::diff::Diff;
 use kopf_core::finalizer;
 use kopf_core::handler::HandlerId;
-use kopf_core::object::handling::{Essences, Leftover, Others, Storages, fingerprint, validate};
+use kopf_core::object::handling::{Essences, Others, Storages, fingerprint, validate};
 use kopf_core::object::{AttemptedEssences, Facts, Finalizer, Input, PendingPatch};
 use kopf_core::progress::state::State;
 use serde_json::Value;
@@ -137,7 +137,7 @@ impl Driver {
             finalizer,
             reason: cycle.and_then(Cycle::reason),
             exiting: tended.delays.into_iter().min(),
-            leftover: cycle.is_some_and(|cycle| cycle.leftover(&self.context).is_some()),
+            outdated: cycle.is_some_and(|cycle| cycle.is_outdated(&self.context)),
             patch: self.pending_patch(),
             fingerprint: cycle.map_or(0, Cycle::fingerprint),
             uncertain,
@@ -231,9 +231,9 @@ impl Cycle {
         })
     }
 
-    /// Returns what is left of earlier attempts if nothing has changed.
-    pub(super) fn leftover(&self, context: &ResourceContext) -> Option<Leftover> {
-        handling(context, self)?.leftover(&self.attempted)
+    /// Returns `true` if nothing has changed, but some handlers were called with another essence.
+    pub(super) fn is_outdated(&self, context: &ResourceContext) -> bool {
+        handling(context, self).is_some_and(|handling| handling.is_outdated(&self.attempted))
     }
 
     fn fingerprint(&self) -> u64 {

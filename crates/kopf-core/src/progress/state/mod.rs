@@ -4,7 +4,7 @@
 //! handlers that do not belong to the current cause are *passive*: they are counted and purged, but
 //! neither run nor written. `now` is an argument.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,24 +65,6 @@ pub struct Counts {
     pub succeeded: usize,
     /// The number of permanently failed handlers.
     pub failed: usize,
-}
-
-/// The handlers and sub-handlers with attempted essences.
-#[derive(Clone, Debug, Default)]
-pub struct Owing<'a> {
-    /// All of them.
-    pub attempted: BTreeSet<&'a str>,
-    /// Those with another essence than the current one.
-    pub outdated: BTreeSet<&'a str>,
-}
-
-/// The handlers and sub-handlers whose records are carried over to an update.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CarriedOver {
-    /// Finished ones, which are not called again.
-    pub kept: BTreeSet<String>,
-    /// Handlers that are called again, each with its sub-handlers and itself.
-    pub reset: BTreeMap<String, Vec<String>>,
 }
 
 impl State {
@@ -316,68 +298,57 @@ impl State {
         storage.flush()
     }
 
-    /// Prepares the records for an update that follows. The finished handlers that are not outdated
-    /// keep their records, with the purpose `update`. Records of other handlers with an attempted
-    /// essence are reset, so that the essence is remembered until the handler is called again; all
-    /// other records are purged.
+    /// Prepares the records for an update that follows: the finished handlers that are not outdated
+    /// keep their records, with the purpose `update`, and all other records are purged. Returns the
+    /// ids of all kept records, including sub-handlers.
     ///
-    /// A handler with an outdated sub-handler is called again. Its record still refers to its
-    /// sub-handlers, so that the kept ones among them are purged in the end.
+    /// A handler with an outdated sub-handler is called again. Its record is reset and still refers
+    /// to its sub-handlers, so that the kept ones among them are purged in the end.
     pub fn carry_over(
         &self,
         storage: &dyn ProgressStorage,
         body: &Body,
         patch: &mut Patch,
-        owing: &Owing<'_>,
-    ) -> Result<CarriedOver, StorageError> {
-        let mut carried = CarriedOver::default();
+        outdated: &BTreeSet<&str>,
+    ) -> Result<BTreeSet<String>, StorageError> {
+        let mut kept = BTreeSet::new();
         for entry in &self.entries {
             let record = &entry.record;
             let subs = || record.subrefs.iter().map(String::as_str);
-            let is_repeated = owing.outdated.contains(&*entry.id) || !entry.is_finished();
-            let has_outdated_subs = subs().any(|sub| owing.outdated.contains(sub));
+            let is_outdated = outdated.contains(&*entry.id) || !entry.is_finished();
+            let has_outdated_subs = subs().any(|sub| outdated.contains(sub));
+            if is_outdated && !has_outdated_subs {
+                storage.purge(&entry.id, body, patch)?;
+                for sub in subs() {
+                    storage.purge(sub, body, patch)?;
+                }
+                continue;
+            }
             let purpose = Some(Reason::Update.as_str().to_owned());
-            let next = if has_outdated_subs {
-                Some(ProgressRecord {
+            let carried = if has_outdated_subs || is_outdated {
+                ProgressRecord {
                     subrefs: record.subrefs.clone(),
                     purpose,
                     ..ProgressRecord::default()
-                })
-            } else if !is_repeated {
-                carried.kept.insert(entry.id.to_string());
-                Some(ProgressRecord {
+                }
+            } else {
+                kept.insert(entry.id.to_string());
+                ProgressRecord {
                     purpose,
                     ..record.clone()
-                })
-            } else {
-                owing
-                    .attempted
-                    .contains(&*entry.id)
-                    .then(|| ProgressRecord {
-                        purpose,
-                        ..ProgressRecord::default()
-                    })
+                }
             };
-            if has_outdated_subs || is_repeated {
-                let sources = subs().chain([&*entry.id]).map(str::to_owned);
-                carried
-                    .reset
-                    .insert(entry.id.to_string(), sources.collect());
-            }
             for sub in subs() {
-                if owing.outdated.contains(sub) || (is_repeated && !has_outdated_subs) {
+                if outdated.contains(sub) {
                     storage.purge(sub, body, patch)?;
                 } else {
-                    carried.kept.insert(sub.to_owned());
+                    kept.insert(sub.to_owned());
                 }
             }
-            match next {
-                Some(next) => storage.store(&entry.id, &next, body, patch)?,
-                None => storage.purge(&entry.id, body, patch)?,
-            }
+            storage.store(&entry.id, &carried, body, patch)?;
         }
         storage.flush()?;
-        Ok(carried)
+        Ok(kept)
     }
 
     /// Returns `true` if all handlers of the current cause have succeeded or failed, or if there

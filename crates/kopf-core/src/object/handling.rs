@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::attempted::AttemptedEssences;
 use crate::body::Body;
@@ -20,7 +20,7 @@ use crate::diffbase::DiffBaseStorage;
 use crate::equality::equal;
 use crate::handler::HandlerId;
 use crate::keys::KeyNaming;
-use crate::patch::Patch;
+use crate::patch::{Patch, PatchFn};
 use crate::progress::state::{Extra, State};
 use crate::progress::{ProgressRecord, ProgressStorage};
 use crate::storage::StorageError;
@@ -120,6 +120,9 @@ pub enum Conclusion {
     Unfinished,
     /// All handlers are finished, and the records are kept until the daemons have exited.
     Kept,
+    /// All handlers are finished, but some have missed changes: the next cycle makes an update
+    /// follow.
+    Outdated,
     /// All handlers are finished, and the essence is stored as handled.
     Finished,
     /// All handlers are finished, and an update follows with the changes that some have missed.
@@ -229,8 +232,15 @@ impl Handling<'_> {
         earlier.retain(|id| !attempts.made.iter().any(|attempt| &*attempt.id == id));
         if self.reason == Reason::Delete || earlier.outdated(self.essences.new).is_empty() {
             self.finish(state, patch)
+        } else if attempts.made.is_empty() {
+            self.follow_up(state, &earlier, patch)
         } else {
-            self.follow_up(state, &earlier, attempts, patch)
+            state.store(self.storages.progress, self.body, patch)?;
+            Ok(Concluded {
+                conclusion: Conclusion::Outdated,
+                unstored_base: None,
+                oversized: self.note_attempts(attempts, patch),
+            })
         }
     }
 
@@ -269,23 +279,31 @@ impl Handling<'_> {
 
     /// Stores a diff-base from which an update with the missed changes follows. The handlers that
     /// finished on the current essence keep their records, and are not called again.
+    ///
+    /// It is stored by a transformation that is only applied to this version of the object. If the
+    /// object became equal to the composed diff-base in the meantime, the handlers that have not seen
+    /// that state would not be called.
     pub fn follow_up(
         &self,
         state: &State,
-        earlier: &AttemptedEssences,
-        attempts: Attempts<'_>,
+        attempted: &AttemptedEssences,
         patch: &mut Patch,
     ) -> Result<Concluded, StorageError> {
-        let outdated = earlier.outdated(self.essences.new);
-        let unstored_base = self.store_base(&earlier.compose(self.essences.new), patch)?;
-        let kept = state.carry_over(self.storages.progress, self.body, patch, &outdated)?;
-        let mut attempted = earlier.clone();
-        attempts.note_into(&mut attempted);
+        let mut stored = Patch::default();
+        let outdated = attempted.outdated(self.essences.new);
+        let composed = attempted.compose(self.essences.new);
+        let unstored_base = self.store_base(&composed, &mut stored)?;
+        let kept = state.carry_over(self.storages.progress, self.body, &mut stored, &outdated)?;
+        let mut attempted = attempted.clone();
         attempted.retain(|id| kept.contains(id));
+        let oversized = self.store_attempted(attempted, &mut stored);
+        if !stored.merge.is_empty() {
+            patch.fns.push(if_unchanged(self.body, stored.merge));
+        }
         Ok(Concluded {
             conclusion: Conclusion::UpdateFollows,
             unstored_base,
-            oversized: self.store_attempted(attempted, patch),
+            oversized,
         })
     }
 
@@ -327,6 +345,28 @@ impl Handling<'_> {
         AttemptedEssences::default().store(naming, self.body, patch);
         Some(attempted)
     }
+}
+
+/// The name of the transformations of [`Handling::follow_up`].
+const FOLLOW_UP: &str = "follow_up";
+
+/// Returns `true` for the transformations made here. Each cycle decides about them again, so
+/// they are not carried over after a conflict.
+pub fn is_follow_up(function: &PatchFn) -> bool {
+    function.label() == FOLLOW_UP
+}
+
+/// Returns a transformation that merges values into this version of the object only.
+fn if_unchanged(body: &Body, merge: Map<String, Value>) -> PatchFn {
+    let version = body.resource_version().map(str::to_owned);
+    let merge = Value::Object(merge);
+    PatchFn::new(FOLLOW_UP, move |body: &mut Value| {
+        let current = body.pointer("/metadata/resourceVersion");
+        if current.and_then(Value::as_str) == version.as_deref() {
+            json_patch::merge(body, &merge);
+        }
+        Ok(())
+    })
 }
 
 /// Rejects an addition to the patch with which the annotations of the object would be too large.

@@ -73,6 +73,7 @@ pub(crate) struct Process {
     noticed_by_listing: bool,
     handled_once: bool,
     merge: Value,
+    transformed: Option<Value>,
     unsent: Option<Request>,
     response: Option<Arc<Value>>,
     reason: Option<Reason>,
@@ -347,13 +348,8 @@ impl<R: Rules> Operator<R> {
     fn rebase(&self, process: &mut Process, cycle: &Cycle) -> Input {
         let handling = cycle.handling(self);
         let mut patch = Patch::default();
-        let attempts = Attempts {
-            prior: &cycle.attempted,
-            made: &[],
-            after: &|| Arc::clone(&cycle.new),
-        };
         handling
-            .follow_up(&cycle.state, &cycle.attempted, attempts, &mut patch)
+            .follow_up(&cycle.state, &cycle.attempted, &mut patch)
             .unwrap();
         finished(process, patch, Some(Duration::ZERO), false)
     }
@@ -408,12 +404,12 @@ impl<R: Rules> Operator<R> {
             .unwrap();
         let due = match concluded.conclusion {
             Conclusion::Unfinished => cycle.state.delays(timestamp(now)).into_iter().min(),
-            Conclusion::UpdateFollows => Some(Duration::ZERO),
+            Conclusion::Outdated | Conclusion::UpdateFollows => Some(Duration::ZERO),
             Conclusion::Kept | Conclusion::Finished => None,
         };
         process.handled_once |= !matches!(
             concluded.conclusion,
-            Conclusion::Unfinished | Conclusion::Kept
+            Conclusion::Unfinished | Conclusion::Kept | Conclusion::Outdated
         );
         finished(process, patch, due, !made.is_empty())
     }
@@ -425,6 +421,7 @@ impl<R: Rules> Operator<R> {
         let request = Request {
             merge: if merge.is_null() { json!({}) } else { merge },
             finalizer,
+            transformed: process.transformed.take(),
             version: version.unwrap_or_default().to_owned(),
         };
         process.phase = Phase::Sending {
@@ -507,8 +504,19 @@ impl Cycle {
 }
 
 fn finished(process: &mut Process, patch: Patch, due: Option<Duration>, attempted: bool) -> Input {
+    process.transformed = None;
+    if let Some((_, newest)) = process.newest.as_ref().filter(|_| !patch.fns.is_empty()) {
+        let mut transformed = Value::clone(newest);
+        for function in &patch.fns {
+            function.call(&mut transformed).unwrap();
+        }
+        process.transformed = Some(transformed);
+    }
     process.merge = Value::Object(patch.merge);
-    let patch = pending(&process.merge);
+    let patch = match process.transformed {
+        Some(_) => PendingPatch::Some,
+        None => pending(&process.merge),
+    };
     Input::HandlersFinished(Handled {
         due,
         attempted,

@@ -45,7 +45,10 @@ pub(crate) struct Server {
 pub(crate) struct Request {
     pub(crate) merge: Value,
     pub(crate) finalizer: Option<FinalizerChange>,
-    /// The version that the change of the finalizer is guarded by, unless the merge goes first.
+    /// The object after the transformations.
+    pub(crate) transformed: Option<Value>,
+    /// The version that transformations and the change of the finalizer are guarded by, unless the
+    /// merge goes first.
     pub(crate) version: String,
 }
 
@@ -109,12 +112,18 @@ impl Server {
             };
             response = Some(object);
         }
+        if let Some(transformed) = request.transformed.as_ref().filter(|_| !has_merge) {
+            if object["metadata"]["resourceVersion"].as_str() != Some(&request.version) {
+                return Outcome::Conflict(None);
+            }
+            response = Some(self.write(transformed.clone()));
+        }
         let Some(change) = request.finalizer else {
             return Outcome::Accepted(response);
         };
         let current = Value::clone(response.as_ref().unwrap_or(&object));
         let version = current["metadata"]["resourceVersion"].as_str();
-        if !has_merge && version != Some(request.version.as_str()) {
+        if response.is_none() && version != Some(request.version.as_str()) {
             return Outcome::Conflict(None);
         }
         let mut changed = current;

@@ -229,6 +229,7 @@ impl Driver {
         match conclusion {
             Conclusion::Unfinished => ended.due = cycle.progress.delays(now).into_iter().min(),
             Conclusion::Kept => {}
+            Conclusion::Outdated => ended.due = Some(Duration::ZERO),
             Conclusion::Finished | Conclusion::UpdateFollows => {
                 let counts = cycle.progress.counts();
                 // A repeated attempt to store the diff-base is not logged again.
@@ -287,13 +288,8 @@ impl Driver {
         logger: &ObjectLogger,
     ) -> Result<Ended, Error> {
         if let Some(handling) = handling(context, cycle) {
-            let attempts = Attempts {
-                prior: &cycle.attempted,
-                made: &[],
-                after: &|| Arc::clone(handling.essences.new),
-            };
             let (progress, patch) = (&cycle.progress, &mut self.patch);
-            let concluded = handling.follow_up(progress, &cycle.attempted, attempts, patch)?;
+            let concluded = handling.follow_up(progress, &cycle.attempted, patch)?;
             self.note_unstored(concluded, logger);
         }
         Ok(Ended {

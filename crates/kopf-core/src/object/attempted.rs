@@ -130,7 +130,10 @@ impl AttemptedEssences {
     pub fn validate<'a>(&mut self, record: impl Fn(&str) -> Option<&'a ProgressRecord>) {
         self.attempts.retain(|id, attempt| {
             record(id).is_some_and(|record| {
-                stored_moment(record) == attempt.started && record.retries == attempt.retries
+                // Records that were reset are started before their next attempt.
+                let is_reset = attempt.retries == 0 && attempt.started.is_none();
+                let is_same = is_reset || stored_moment(record) == attempt.started;
+                is_same && record.retries == attempt.retries
             })
         });
         self.drop_unused();

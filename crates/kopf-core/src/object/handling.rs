@@ -293,9 +293,17 @@ impl Handling<'_> {
         let outdated = attempted.outdated(self.essences.new);
         let composed = attempted.compose(self.essences.new);
         let unstored_base = self.store_base(&composed, &mut stored)?;
-        let kept = state.carry_over(self.storages.progress, self.body, &mut stored, &outdated)?;
+        let progress = self.storages.progress;
+        let carried = state.carry_over(progress, self.body, &mut stored, &outdated)?;
         let mut attempted = attempted.clone();
-        attempted.retain(|id| kept.contains(id));
+        attempted.retain(|id| carried.kept.contains(id));
+        // Interrupted handlers have handled the diff-base, not the essence of their last attempt.
+        if let Some(old) = self.essences.old {
+            let old = Arc::new(old.clone());
+            for id in &carried.interrupted {
+                attempted.note(id, &ProgressRecord::default(), &old);
+            }
+        }
         let oversized = self.store_attempted(attempted, &mut stored);
         if !stored.merge.is_empty() {
             patch.fns.push(if_unchanged(self.body, stored.merge));

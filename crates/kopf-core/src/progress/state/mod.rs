@@ -67,6 +67,15 @@ pub struct Counts {
     pub failed: usize,
 }
 
+/// The records that are carried over to an update.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CarriedOver {
+    /// Finished handlers and sub-handlers, which are not called again.
+    pub kept: BTreeSet<String>,
+    /// Handlers with attempts that have neither succeeded nor failed, whose records are reset.
+    pub interrupted: BTreeSet<String>,
+}
+
 impl State {
     /// Loads the records of these handlers as passive ones.
     ///
@@ -298,9 +307,9 @@ impl State {
         storage.flush()
     }
 
-    /// Prepares the records for an update that follows: the finished handlers that are not outdated
-    /// keep their records, with the purpose `update`, and all other records are purged. Returns the
-    /// ids of all kept records, including sub-handlers.
+    /// Prepares the records for an update that follows. The finished handlers that are not outdated
+    /// keep their records, with the purpose `update`. The records of interrupted handlers are reset,
+    /// and all other records are purged.
     ///
     /// A handler with an outdated sub-handler is called again. Its record is reset and still refers
     /// to its sub-handlers, so that the kept ones among them are purged in the end.
@@ -310,45 +319,43 @@ impl State {
         body: &Body,
         patch: &mut Patch,
         outdated: &BTreeSet<&str>,
-    ) -> Result<BTreeSet<String>, StorageError> {
-        let mut kept = BTreeSet::new();
+    ) -> Result<CarriedOver, StorageError> {
+        let mut carried = CarriedOver::default();
         for entry in &self.entries {
             let record = &entry.record;
             let subs = || record.subrefs.iter().map(String::as_str);
-            let is_outdated = outdated.contains(&*entry.id) || !entry.is_finished();
+            let is_interrupted = !entry.is_finished() && record.retries > 0;
+            let is_repeated = outdated.contains(&*entry.id) || !entry.is_finished();
             let has_outdated_subs = subs().any(|sub| outdated.contains(sub));
-            if is_outdated && !has_outdated_subs {
+            let is_dropped = |sub| outdated.contains(sub) || (is_repeated && !has_outdated_subs);
+            let (dropped, kept): (Vec<_>, Vec<_>) = subs().partition(|sub| is_dropped(*sub));
+            for sub in dropped {
+                storage.purge(sub, body, patch)?;
+            }
+            carried.kept.extend(kept.into_iter().map(str::to_owned));
+            if is_interrupted {
+                carried.interrupted.insert(entry.id.to_string());
+            }
+            let mut next = ProgressRecord {
+                purpose: Some(Reason::Update.as_str().to_owned()),
+                ..ProgressRecord::default()
+            };
+            if has_outdated_subs {
+                next.subrefs = record.subrefs.clone();
+            } else if !is_repeated {
+                carried.kept.insert(entry.id.to_string());
+                next = ProgressRecord {
+                    purpose: next.purpose,
+                    ..record.clone()
+                };
+            } else if !is_interrupted {
                 storage.purge(&entry.id, body, patch)?;
-                for sub in subs() {
-                    storage.purge(sub, body, patch)?;
-                }
                 continue;
             }
-            let purpose = Some(Reason::Update.as_str().to_owned());
-            let carried = if has_outdated_subs || is_outdated {
-                ProgressRecord {
-                    subrefs: record.subrefs.clone(),
-                    purpose,
-                    ..ProgressRecord::default()
-                }
-            } else {
-                kept.insert(entry.id.to_string());
-                ProgressRecord {
-                    purpose,
-                    ..record.clone()
-                }
-            };
-            for sub in subs() {
-                if outdated.contains(sub) {
-                    storage.purge(sub, body, patch)?;
-                } else {
-                    kept.insert(sub.to_owned());
-                }
-            }
-            storage.store(&entry.id, &carried, body, patch)?;
+            storage.store(&entry.id, &next, body, patch)?;
         }
         storage.flush()?;
-        Ok(kept)
+        Ok(carried)
     }
 
     /// Returns `true` if all handlers of the current cause have succeeded or failed, or if there

@@ -34,8 +34,8 @@ pub(crate) fn freeze(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Ve
         remarks.push((
             30,
             format!(
-                "These operators are not paused because their priority is higher than {priority}: {}. Freeze \
-                 them by a higher --priority, or by --dev.",
+                "These operators keep running, because their priority is higher than {priority}: {}. \
+                 Freeze them with a higher --priority or with --dev.",
                 listed(&outcome.others)
             ),
         ));
@@ -57,7 +57,7 @@ pub(crate) fn resume(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Ve
         remarks.push((
             20,
             format!(
-                "Operators are resumed in the peering {places} by {identity}, unless other peers \
+                "Operators are resumed in the peering {places} by {identity}, unless other records \
                  pause them."
             ),
         ));

@@ -1,4 +1,4 @@
-//! The operator's own life around the handling of objects.
+//! Startup and cleanup of the operator.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn configures(change: fn(&mut kopf_core::settings::Settings)) -> Declaration {
 }
 
 #[test]
-fn startup_comes_before_objects_and_cleanup_after_them() {
+fn startup_runs_before_objects_are_handled_and_cleanup_after() {
     everywhere(async |stage| {
         stage.create("obj", json!({})).await;
         let slow = on::create("make").does(|_| async {
@@ -29,20 +29,20 @@ fn startup_comes_before_objects_and_cleanup_after_them() {
         let handlers = [on::cleanup("end"), slow, on::startup("begin")];
         let operator = stage.run(handlers).await;
         stage
-            .until_so("the handler to run", || stage.journal.count("make") == 1)
+            .wait_for("the handler to run", || stage.journal.count("make") == 1)
             .await;
         operator.stop().await;
         assert_eq!(stage.journal.ids(), ["begin", "make", "end"]);
         let log = stage.log.records();
         let place = |text: &str| log.iter().position(|record| record.message.contains(text));
         let finished = place("Handler 'make' succeeded.");
-        assert!(finished.is_some(), "it was let end");
+        assert!(finished.is_some(), "the handler finished before the exit");
         assert!(finished < place("Activity 'end' is invoked."));
     });
 }
 
 #[test]
-fn nothing_happens_before_startup_handlers_have_succeeded() {
+fn objects_are_not_handled_until_startup_handlers_succeed() {
     sandboxed(async |stage| {
         stage.create("obj", json!({})).await;
         let begin = on::startup("begin").does(|call| async move {
@@ -61,7 +61,7 @@ fn nothing_happens_before_startup_handlers_have_succeeded() {
 }
 
 #[test]
-fn settings_of_startup_handlers_are_in_force() {
+fn settings_of_startup_handlers_apply() {
     sandboxed(async |stage| {
         let configure = configures(|settings| {
             settings.execution.default_backoff = Duration::from_secs(7);
@@ -87,7 +87,7 @@ fn settings_of_startup_handlers_are_in_force() {
 }
 
 #[test]
-fn what_was_started_up_is_cleaned_up_also_if_the_settings_are_wrong() {
+fn cleanup_handlers_run_if_the_settings_are_invalid() {
     sandboxed(async |stage| {
         let configure = configures(|settings| settings.queueing.worker_limit = Some(0));
         let handlers = [configure, on::create("make"), on::cleanup("end")];
@@ -98,7 +98,7 @@ fn what_was_started_up_is_cleaned_up_also_if_the_settings_are_wrong() {
 }
 
 #[test]
-fn handlers_can_be_declared_after_the_startup() {
+fn handlers_can_be_declared_after_startup() {
     everywhere(async |stage| {
         stage.create("obj", json!({"key": "a"})).await;
         let find = on::index("find").does(|call| async move {

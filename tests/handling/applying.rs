@@ -89,7 +89,8 @@ fn children_are_written_only_if_something_changes() {
             .merge("obj", json!({"spec": {"n": 2, "size": "big"}}))
             .await;
         effect(2, Effect::Written).await;
-        // Fields of other managers stay; fields that they have changed are restored only by force.
+        // Fields of other managers stay. Their changes of own fields are overwritten only with
+        // force.
         let path = stage.api.ns_path("configmaps/child");
         stage
             .api
@@ -108,7 +109,7 @@ fn conflicts_name_the_other_manager() {
     everywhere(async |stage| {
         let path = stage.api.ns_path("configmaps/child");
         let foreign = config_map("child", json!({"a": "theirs"}));
-        let query = format!("{path}?fieldManager=somebody");
+        let query = format!("{path}?fieldManager=another-manager");
         let applied = stage.api.patch(&query, PatchType::Apply, &foreign).await;
         applied.expect_code(201);
         let make = on::create("make").does(|call| async move {
@@ -130,7 +131,7 @@ fn conflicts_name_the_other_manager() {
         let message = object["status"]["make"].as_str().unwrap();
         let namespace = stage.api.namespace();
         let expected = format!(
-            "child ConfigMap/child in the namespace {namespace:?} is not applied: .data.a is managed by \"somebody\""
+            "child ConfigMap/child in the namespace {namespace:?} is not applied: .data.a is managed by \"another-manager\""
         );
         assert!(message.starts_with(&expected), "{message}");
         assert!(message.contains("force"), "{message}");
@@ -139,7 +140,7 @@ fn conflicts_name_the_other_manager() {
 }
 
 #[test]
-fn changes_by_others_are_noticed() {
+fn changes_by_other_clients_are_detected() {
     everywhere(async |stage| {
         let make = on::event("make").does(|call| async move {
             let manifest = config_map("child", json!({"a": "ours"}));
@@ -153,7 +154,7 @@ fn changes_by_others_are_noticed() {
         let _operator = stage.run([make]).await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the child", || applications(stage) == 1)
+            .wait_for("the child", || applications(stage) == 1)
             .await;
         let path = stage.api.ns_path("configmaps/child");
         stage
@@ -162,14 +163,14 @@ fn changes_by_others_are_noticed() {
             .await;
         stage.merge("obj", json!({"spec": {"n": 1}})).await;
         stage
-            .until_so("the second write", || applications(stage) == 2)
+            .wait_for("the second write", || applications(stage) == 2)
             .await;
         assert_eq!(config_map_of(stage, "child").await["data"]["a"], "ours");
     });
 }
 
 #[test]
-fn impossible_children_are_errors() {
+fn invalid_children_are_errors() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             let mut messages = Vec::new();

@@ -1,5 +1,5 @@
-//! Progress and diff-bases in a database that is awaited: objects are handled as with annotations,
-//! and errors of the database delay an object without losing anything.
+//! Progress records and diff-bases in an async database. Objects are handled as with annotations;
+//! database errors delay an object and lose nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use tokio::time::sleep;
 use crate::front::{Declaration, done, gives, on, register, temporary};
 use crate::stage::{Setup, Stage, everywhere, finalizers, own_annotations, sandboxed};
 
-/// A database with a table of progress records and a table of essences, by the uids of objects.
+/// A database with tables of progress records and essences, by uid.
 #[derive(Debug, Default)]
 struct Database {
     records: Mutex<BTreeMap<String, ProgressRecords>>,
     essences: Mutex<BTreeMap<String, Value>>,
     calls: std::sync::Mutex<Vec<&'static str>>,
-    /// The time of each call, in milliseconds.
+    /// Duration of each call, in milliseconds.
     latency: AtomicUsize,
-    /// The numbers of the next calls that fail.
+    /// Numbers of the next calls that fail.
     failing_loads: AtomicUsize,
     failing_saves: AtomicUsize,
     failing_fetches: AtomicUsize,
@@ -55,7 +55,7 @@ impl Database {
         calls.iter().filter(|call| **call == name).count()
     }
 
-    /// The records of all objects.
+    /// Returns the records of all objects.
     async fn records(&self) -> ProgressRecords {
         let records = self.records.lock().await;
         records
@@ -65,7 +65,7 @@ impl Database {
             .collect()
     }
 
-    /// The essences of all objects.
+    /// Returns the essences of all objects.
     async fn essences(&self) -> Vec<Value> {
         self.essences.lock().await.values().cloned().collect()
     }
@@ -137,7 +137,7 @@ impl AsyncDiffBaseStorage for Database {
     }
 }
 
-/// An operator that keeps everything in the database.
+/// Returns an operator that stores its state in the database.
 fn operator<'a>(
     stage: &'a Stage,
     handlers: impl IntoIterator<Item = Declaration>,
@@ -151,7 +151,7 @@ fn operator<'a>(
     })
 }
 
-/// Fails twice, and succeeds with a result.
+/// Returns a handler that fails twice and then succeeds with a result.
 fn retried(handler: Declaration) -> Declaration {
     handler.does(|call| async move {
         if call.retry < 2 {
@@ -196,7 +196,7 @@ fn creation_and_update_are_detected_by_the_stored_essence() {
         assert!(own_annotations(&object).is_empty(), "{object:#}");
         assert_eq!(
             object["status"]["stored"], 1,
-            "the storage adds to the patch"
+            "the storage adds fields to the patch"
         );
         assert!(database.records().await.is_empty());
     });
@@ -210,7 +210,7 @@ fn retries_are_counted_across_restarts() {
         let operator = operator(stage, handlers, &database).start().await;
         stage.create("obj", json!({"field": 1})).await;
         stage
-            .until_so("the first attempt", || database.count("save") == 1)
+            .wait_for("the first attempt", || database.count("save") == 1)
             .await;
         stage.settled().await;
         assert_eq!(database.records().await["made"].retries, 1);
@@ -239,7 +239,7 @@ fn sub_handlers_are_saved_together_with_their_parents() {
         let operator = setup.start().await;
         stage.create("obj", json!({"field": 1})).await;
         stage
-            .until_so("the first attempt", || database.count("save") == 1)
+            .wait_for("the first attempt", || database.count("save") == 1)
             .await;
         stage.settled().await;
         let records = database.records().await;
@@ -264,7 +264,7 @@ fn deletion_waits_for_its_handlers() {
         stage.create("obj", json!({"field": 1})).await;
         until_stored(stage, &database, 1).await;
         assert_eq!(finalizers(&stage.get("obj").await).len(), 1);
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(retries(stage, "unmade"), [0, 1, 2]);
         assert!(database.records().await.is_empty());
     });
@@ -280,7 +280,7 @@ fn handled_objects_are_resumed_after_a_restart() {
         until_stored(stage, &database, 1).await;
         operator.restart().await;
         stage
-            .until_so("the resuming", || stage.journal.count("resumed") == 1)
+            .wait_for("the resuming", || stage.journal.count("resumed") == 1)
             .await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["made", "resumed"]);
@@ -288,7 +288,7 @@ fn handled_objects_are_resumed_after_a_restart() {
 }
 
 #[test]
-fn changes_are_not_missed_while_handlers_are_retried() {
+fn changes_during_retries_are_handled() {
     sandboxed(async |stage| {
         let database = Arc::new(Database::default());
         let slow = on::create("slow").does(|call| async move {
@@ -362,7 +362,7 @@ fn failed_saves_are_repeated_without_calling_handlers_again() {
 }
 
 #[test]
-fn objects_are_deleted_once_the_database_is_back() {
+fn objects_are_deleted_after_the_database_recovers() {
     everywhere(async |stage| {
         let database = Arc::new(Database::default());
         let handlers = [on::create("made"), on::delete("unmade")];
@@ -371,7 +371,7 @@ fn objects_are_deleted_once_the_database_is_back() {
         until_stored(stage, &database, 1).await;
         database.failing_loads.store(2, Ordering::Relaxed);
         database.failing_saves.store(2, Ordering::Relaxed);
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.ids(), ["made", "unmade"]);
     });
 }
@@ -387,7 +387,7 @@ fn nothing_is_loaded_for_deleted_objects() {
         let fetched = database.count("fetch");
         stage.delete("obj").await;
         stage
-            .until_so("the object to be forgotten", || {
+            .wait_for("the object to be forgotten", || {
                 operator.inspect().snapshot().objects == 0
             })
             .await;
@@ -396,7 +396,7 @@ fn nothing_is_loaded_for_deleted_objects() {
 }
 
 #[test]
-fn slow_database_does_not_hold_up_other_objects() {
+fn slow_database_does_not_delay_other_objects() {
     sandboxed(async |stage| {
         let database = Arc::new(Database::default());
         database.latency.store(30_000, Ordering::Relaxed);
@@ -407,7 +407,7 @@ fn slow_database_does_not_hold_up_other_objects() {
             let name = format!("obj-{number}");
             stage.create(&name, json!({"field": number})).await;
         }
-        // Each object waits for four calls, longer than that if it also waited for a permit.
+        // Each object waits for four calls. It takes longer if it also waits for a permit.
         stage.sleep(150.0).await;
         assert_eq!(stage.journal.count("made"), 200);
         assert_eq!(database.essences().await.len(), 200);

@@ -1,4 +1,4 @@
-//! What has happened to an object (§5), and what is remembered of it in one process (§2).
+//! Detection of causes (§5), and object state within one process (§2).
 
 use kopf_core::cause::Reason;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::front::{Declaration, done, on, temporary};
 use crate::stage::{everywhere, is_handled, last_handled, own_annotations, progress, sandboxed};
 
-/// One handler of each kind that reacts to changes, but those of deletions.
+/// Returns one handler of each kind of change except deletion.
 fn all() -> Vec<Declaration> {
     vec![
         on::create("created"),
@@ -16,7 +16,7 @@ fn all() -> Vec<Declaration> {
 }
 
 #[test]
-fn a_new_object_is_a_creation_and_nothing_else() {
+fn new_object_is_only_a_creation() {
     everywhere(async |stage| {
         let _operator = stage.run(all()).await;
         let object = stage.create_handled("obj", json!({"field": "value"})).await;
@@ -36,7 +36,7 @@ fn a_new_object_is_a_creation_and_nothing_else() {
 }
 
 #[test]
-fn a_listed_object_that_was_never_handled_is_a_creation() {
+fn listed_object_without_a_diff_base_is_a_creation() {
     everywhere(async |stage| {
         stage.create("obj", json!({"field": "value"})).await;
         let _operator = stage.run(all()).await;
@@ -44,14 +44,14 @@ fn a_listed_object_that_was_never_handled_is_a_creation() {
         assert_eq!(
             stage.journal.ids(),
             ["created"],
-            "resuming never joins a creation"
+            "creation never implies resuming"
         );
         assert!(!stage.journal.only("created").initial);
     });
 }
 
 #[test]
-fn a_change_is_an_update_against_what_was_handled_last() {
+fn change_is_an_update_relative_to_the_diff_base() {
     everywhere(async |stage| {
         let _operator = stage.run(all()).await;
         stage
@@ -79,14 +79,14 @@ fn a_change_is_an_update_against_what_was_handled_last() {
 }
 
 #[test]
-fn an_unchanged_object_is_resumed_once_per_process() {
+fn unchanged_object_is_resumed_once_per_process() {
     everywhere(async |stage| {
         let operator = stage.run(all()).await;
         stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         operator.restart().await;
         stage
-            .until_so("resuming", || stage.journal.count("resumed") > 0)
+            .wait_for("resuming", || stage.journal.count("resumed") > 0)
             .await;
         stage.settled().await;
         let resumed = stage.journal.only("resumed");
@@ -102,7 +102,7 @@ fn an_unchanged_object_is_resumed_once_per_process() {
 }
 
 #[test]
-fn listing_again_resumes_nothing() {
+fn relisting_does_not_resume() {
     sandboxed(async |stage| {
         let operator = stage.run(all()).await;
         stage.create_settled("obj", json!({"field": 1})).await;
@@ -119,7 +119,7 @@ fn listing_again_resumes_nothing() {
 }
 
 #[test]
-fn what_changed_during_downtime_is_an_update_with_resuming_mixed_in() {
+fn change_during_downtime_is_an_update_with_resuming() {
     everywhere(async |stage| {
         let operator = stage.run(all()).await;
         stage.create_handled("obj", json!({"field": 1})).await;
@@ -141,7 +141,7 @@ fn what_changed_during_downtime_is_an_update_with_resuming_mixed_in() {
 }
 
 #[test]
-fn objects_in_deletion_resume_only_where_it_is_wanted() {
+fn objects_in_deletion_are_resumed_only_if_requested() {
     everywhere(async |stage| {
         let stuck = on::delete("stuck").does(|_| async { temporary("stuck", 3600.0) });
         let operator = stage
@@ -162,19 +162,23 @@ fn objects_in_deletion_resume_only_where_it_is_wanted() {
         stage.settled().await;
         operator.restart().await;
         stage
-            .until_so("resuming", || stage.journal.count("resumed_deleted") > 0)
+            .wait_for("resuming", || stage.journal.count("resumed_deleted") > 0)
             .await;
         stage.settled().await;
         assert_eq!(stage.journal.count("resumed"), 0);
         let entry = stage.journal.only("resumed_deleted");
         assert_eq!(entry.reason, Some(Reason::Delete));
         assert!(entry.initial);
-        assert_eq!(stage.journal.count("stuck"), 1, "it is not due for an hour");
+        assert_eq!(
+            stage.journal.count("stuck"),
+            1,
+            "its retry is due in an hour"
+        );
     });
 }
 
 #[test]
-fn changes_of_the_status_and_of_bookkeeping_are_none() {
+fn changes_of_the_status_and_of_system_metadata_are_ignored() {
     everywhere(async |stage| {
         let _operator = stage.run(all()).await;
         stage.create_handled("obj", json!({})).await;
@@ -184,7 +188,7 @@ fn changes_of_the_status_and_of_bookkeeping_are_none() {
         let finalizers = json!({"metadata": {"finalizers": ["example.com/other"]}});
         stage.merge("obj", finalizers).await;
         stage
-            .until_so("the change to be noticed", || {
+            .wait_for("the change to be logged", || {
                 stage
                     .log
                     .has("obj", "Something has changed, but we are not interested")
@@ -197,7 +201,7 @@ fn changes_of_the_status_and_of_bookkeeping_are_none() {
 }
 
 #[test]
-fn deletion_without_a_finalizer_is_only_noticed() {
+fn deletion_without_a_finalizer_is_only_logged() {
     everywhere(async |stage| {
         let _operator = stage.run(all()).await;
         let metadata = json!({"finalizers": ["example.com/other"]});
@@ -208,7 +212,7 @@ fn deletion_without_a_finalizer_is_only_noticed() {
         let writes = stage.writes().len();
         stage.delete("obj").await;
         stage
-            .until_so("the deletion to be noticed", || {
+            .wait_for("the deletion to be logged", || {
                 stage.log.has(
                     "obj",
                     "Deletion, but we are done with it, and we do not care.",
@@ -220,7 +224,7 @@ fn deletion_without_a_finalizer_is_only_noticed() {
             .await;
         stage.until_gone("obj").await;
         stage
-            .until_so("the end to be noticed", || {
+            .wait_for("the removal to be logged", || {
                 stage
                     .log
                     .has("obj", "Deleted, really deleted, and we are notified.")
@@ -232,15 +236,15 @@ fn deletion_without_a_finalizer_is_only_noticed() {
 }
 
 #[test]
-fn an_object_of_the_same_name_is_another_object() {
+fn recreated_object_is_a_new_object() {
     everywhere(async |stage| {
         let operator = stage.run(all()).await;
         stage.create_handled("obj", json!({"field": 1})).await;
         operator.restart().await;
         stage
-            .until_so("resuming", || stage.journal.count("resumed") > 0)
+            .wait_for("resuming", || stage.journal.count("resumed") > 0)
             .await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["created", "resumed", "created"]);
@@ -248,7 +252,7 @@ fn an_object_of_the_same_name_is_another_object() {
 }
 
 #[test]
-fn a_change_that_is_reverted_while_it_is_retried_is_followed_by_the_reverse_update() {
+fn change_reverted_during_a_retry_is_followed_by_a_reverse_update() {
     sandboxed(async |stage| {
         let failing = on::update("updated").does(|call| async move {
             if call.body().spec()["field"] == 2 {
@@ -274,7 +278,7 @@ fn a_change_that_is_reverted_while_it_is_retried_is_followed_by_the_reverse_upda
 }
 
 #[test]
-fn a_creation_that_is_changed_while_it_is_retried_is_still_a_creation() {
+fn creation_changed_during_a_retry_remains_a_creation() {
     sandboxed(async |stage| {
         let make = on::create("created").does(|call| async move {
             if call.retry == 0 {
@@ -296,7 +300,7 @@ fn a_creation_that_is_changed_while_it_is_retried_is_still_a_creation() {
 }
 
 #[test]
-fn resuming_is_retried_too_across_restarts() {
+fn resuming_is_retried_across_restarts() {
     sandboxed(async |stage| {
         let resumed = on::resume("resumed").does(|call| async move {
             if call.retry < 2 {
@@ -325,7 +329,7 @@ fn resuming_is_retried_too_across_restarts() {
 }
 
 #[test]
-fn resuming_that_is_not_over_joins_an_update() {
+fn unfinished_resuming_joins_an_update() {
     sandboxed(async |stage| {
         let resumed = on::resume("resumed").does(|call| async move {
             if call.retry < 1 {

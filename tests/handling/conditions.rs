@@ -1,4 +1,4 @@
-//! Status conditions: written with the patch of the cycle, and only if they change something.
+//! Status conditions: written with the patch of the cycle, and only if they differ.
 
 use jiff::Timestamp;
 use kopf_core::conditions::{self, Change, Condition};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::front::{done, on};
 use crate::stage::{everywhere, is_handled, sandboxed};
 
-/// Sets the condition `Ready`, as the extractors of fronts do.
+/// Sets the condition `Ready` as the extractors of frontends do.
 fn set_ready(call: &Call, status: bool, message: &str) {
     let now: Timestamp = call.operator.clock.now();
     let condition = Condition::new("Ready", status.into(), "Tested", message, now).unwrap();
@@ -23,7 +23,7 @@ fn set_ready(call: &Call, status: bool, message: &str) {
 }
 
 #[test]
-fn conditions_are_added_to_those_of_others() {
+fn conditions_of_other_clients_are_kept() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             set_ready(&call, true, "fine");
@@ -48,7 +48,7 @@ fn conditions_are_added_to_those_of_others() {
 }
 
 #[test]
-fn transition_times_change_with_the_status_only() {
+fn transition_times_change_only_with_the_status() {
     sandboxed(async |stage| {
         let seen = on::update("seen").does(|call| async move {
             let spec = call.body().spec();

@@ -1,4 +1,4 @@
-//! Own writes are seen first (§8).
+//! Waiting for the echo of own writes (§8).
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use serde_json::json;
 use crate::front::{done, gives, on, temporary};
 use crate::stage::{Stage, everywhere, finalizers, is_handled, sandboxed};
 
-/// Makes events come so many seconds late, from now on.
+/// Delays all later events by this many seconds.
 fn delay_events(stage: &Stage, seconds: u64) {
     let faults = stage.faults();
     faults.inject(Fault::delay_events(Duration::from_secs(seconds)).verb(Verb::Watch));
 }
 
 #[test]
-fn a_late_echo_of_an_own_write_does_not_repeat_handlers() {
+fn late_echo_does_not_repeat_handlers() {
     sandboxed(async |stage| {
         let make = on::create("make").does(|_| async { gives(json!(1)) });
         let _operator = stage.run([on::create("first"), make]).await;
@@ -30,7 +30,7 @@ fn a_late_echo_of_an_own_write_does_not_repeat_handlers() {
 }
 
 #[test]
-fn a_foreign_change_before_the_echo_does_not_repeat_handlers() {
+fn foreign_change_before_the_echo_does_not_repeat_handlers() {
     everywhere(async |stage| {
         let _operator = stage.run([on::create("make"), on::update("updated")]).await;
         let breakpoint = stage.breakpoint(1, Moment::After);
@@ -42,7 +42,7 @@ fn a_foreign_change_before_the_echo_does_not_repeat_handlers() {
         breakpoint.release();
         stage.until_handled("obj").await;
         stage
-            .until_so("the label to be handled", || {
+            .wait_for("the label to be handled", || {
                 stage.journal.count("updated") > 0
             })
             .await;
@@ -52,9 +52,9 @@ fn a_foreign_change_before_the_echo_does_not_repeat_handlers() {
 }
 
 #[test]
-fn an_older_version_that_comes_after_an_own_write_is_not_handled() {
+fn older_version_after_an_own_write_is_not_handled() {
     sandboxed(async |stage| {
-        // The handler runs while a foreign change is on its way.
+        // A foreign change arrives while the handler runs.
         let make = on::create("make").does(|call| async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             gives(json!(call.body().spec()["field"]))
@@ -73,7 +73,7 @@ fn an_older_version_that_comes_after_an_own_write_is_not_handled() {
 }
 
 #[test]
-fn what_others_change_while_a_handler_runs_is_handled_though_it_is_older_than_the_own_write() {
+fn foreign_changes_during_a_handler_are_handled_though_older_than_the_own_write() {
     for change in [
         json!({"metadata": {"labels": {"a": "b"}}}),
         json!({"metadata": {"annotations": {"a": "b"}}}),
@@ -95,7 +95,7 @@ fn what_others_change_while_a_handler_runs_is_handled_though_it_is_older_than_th
 }
 
 #[test]
-fn an_own_write_can_decide_on_the_finalizer() {
+fn own_write_can_make_the_finalizer_required() {
     sandboxed(async |stage| {
         let make = on::create("make").does(|_| async { gives(json!(1)) });
         let unmake = on::delete("unmake").when(|cause| !cause.body.status()["make"].is_null());
@@ -106,13 +106,13 @@ fn an_own_write_can_decide_on_the_finalizer() {
 }
 
 #[test]
-fn what_is_not_an_echo_is_handled_after_an_own_write() {
+fn foreign_change_before_the_echo_is_handled() {
     sandboxed(async |stage| {
         let make = on::create("make").does(|_| async { gives(json!(1)) });
         let _operator = stage.run([make, on::update("updated")]).await;
         delay_events(stage, 2);
         stage.create_handled("obj", json!({"field": 1})).await;
-        // Before the echo of what is written has come.
+        // The echo has not arrived yet.
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         stage.pass(60.0).await;
         assert_eq!(stage.journal.ids(), ["make", "updated"]);
@@ -121,7 +121,7 @@ fn what_is_not_an_echo_is_handled_after_an_own_write() {
 }
 
 #[test]
-fn an_own_write_that_is_never_seen_is_taken_from_its_answer() {
+fn response_replaces_a_lost_echo_after_the_timeout() {
     sandboxed(async |stage| {
         let make = on::create("make").does(|call| async move {
             if call.retry < 2 {
@@ -153,7 +153,7 @@ fn an_own_write_that_is_never_seen_is_taken_from_its_answer() {
 }
 
 #[test]
-fn the_wait_can_be_switched_off() {
+fn waiting_for_echoes_can_be_disabled() {
     sandboxed(async |stage| {
         let make = on::create("make").does(|call| async move {
             if call.retry < 1 {
@@ -173,7 +173,7 @@ fn the_wait_can_be_switched_off() {
 }
 
 #[test]
-fn handlers_of_events_do_not_wait() {
+fn event_handlers_do_not_wait_for_the_echo() {
     sandboxed(async |stage| {
         let make = on::create("make").does(|_| async { gives(json!(1)) });
         let _operator = stage
@@ -182,7 +182,7 @@ fn handlers_of_events_do_not_wait() {
         let breakpoint = stage.breakpoint(1, Moment::After);
         stage.create("obj", json!({"field": 1})).await;
         breakpoint.reached().await;
-        // From here on, the operator sees a foreign change at once, and its own only much later.
+        // Later foreign changes arrive immediately, own writes much later.
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         breakpoint.release();
         stage.settled().await;
@@ -196,7 +196,7 @@ fn handlers_of_events_do_not_wait() {
 }
 
 #[test]
-fn an_object_that_is_about_to_vanish_is_not_handled_any_more() {
+fn released_object_is_not_handled_again() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::create("make"), on::delete("unmake")]).await;
         stage.create_settled("obj", json!({})).await;
@@ -221,7 +221,7 @@ fn versions_older_than_an_overdue_write_are_not_handled_by_a_later_driver() {
         stage.sleep(1.0).await;
         delay_events(stage, 30);
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
-        // The own write is given up waiting for, and its driver ends.
+        // The wait for the own write times out, and the driver of the object ends.
         stage.pass(25.0).await;
         assert_eq!(stage.journal.ids(), ["make"]);
         // The change of the field arrives first, in a version without a diff-base.

@@ -1,4 +1,4 @@
-//! Waiting for the next attempt (§14): asleep in memory, or touching the object as the original does.
+//! Waiting for the next attempt (§14): in memory, or by touching the object as the original does.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::stage::{annotation, everywhere, is_handled, own_annotations, progress
 
 const TOUCH: &str = "kopf.zalando.org/touch-dummy";
 
-/// Fails so many times, with this delay.
+/// Returns a handler that fails this many times with this delay.
 fn failing(times: u32, delay: f64) -> Declaration {
     on::create("make").does(move |call| async move {
         if call.retry < times {
@@ -21,7 +21,7 @@ fn failing(times: u32, delay: f64) -> Declaration {
 }
 
 #[test]
-fn objects_are_woken_up_without_a_write() {
+fn delayed_objects_are_resumed_without_a_write() {
     sandboxed(async |stage| {
         let operator = stage.run([failing(2, 1000.0)]).await;
         stage.create_settled("obj", json!({})).await;
@@ -64,7 +64,7 @@ fn objects_can_be_touched_instead() {
 }
 
 #[test]
-fn long_delays_are_touched_every_ten_minutes_at_most() {
+fn long_delays_are_touched_every_ten_minutes() {
     sandboxed(async |stage| {
         let _operator = stage
             .operator([failing(1, 1500.0)])
@@ -81,7 +81,7 @@ fn long_delays_are_touched_every_ten_minutes_at_most() {
 }
 
 #[test]
-fn the_originals_touch_is_no_change_and_goes_with_the_next_patch() {
+fn touch_of_the_original_is_ignored_and_removed_by_the_next_patch() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::create("created"), on::update("updated")])
@@ -93,7 +93,7 @@ fn the_originals_touch_is_no_change_and_goes_with_the_next_patch() {
         stage.merge("obj", touch).await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["created"]);
-        assert_eq!(stage.writes().len(), 1, "never patched only for that");
+        assert_eq!(stage.writes().len(), 1, "no patch only for the removal");
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         let object = stage.until_settled("obj").await;
         assert_eq!(annotation(&object, TOUCH), "");
@@ -102,7 +102,7 @@ fn the_originals_touch_is_no_change_and_goes_with_the_next_patch() {
 }
 
 #[test]
-fn a_change_ends_the_sleep_and_the_delay_goes_on() {
+fn change_interrupts_the_sleep_and_keeps_the_delay() {
     sandboxed(async |stage| {
         let _operator = stage.run([failing(1, 100.0)]).await;
         stage.create_settled("obj", json!({"field": 1})).await;
@@ -121,7 +121,7 @@ fn a_change_ends_the_sleep_and_the_delay_goes_on() {
 }
 
 #[test]
-fn the_shortest_delay_counts() {
+fn shortest_delay_is_used() {
     sandboxed(async |stage| {
         let handler = |id: &str, delay: f64| {
             on::create(id).does(move |call| async move {
@@ -146,7 +146,7 @@ fn the_shortest_delay_counts() {
 }
 
 #[test]
-fn the_log_tells_what_the_object_waits_for() {
+fn waiting_is_logged() {
     sandboxed(async |stage| {
         let _operator = stage.run([failing(1, 10.0)]).await;
         stage.create_settled("obj", json!({})).await;
@@ -161,7 +161,7 @@ fn the_log_tells_what_the_object_waits_for() {
 }
 
 #[test]
-fn an_object_that_vanishes_in_its_sleep_is_forgotten() {
+fn object_removed_during_its_sleep_is_dropped() {
     sandboxed(async |stage| {
         let operator = stage.run([failing(1, 100.0)]).await;
         stage.create_settled("obj", json!({})).await;
@@ -177,7 +177,7 @@ fn an_object_that_vanishes_in_its_sleep_is_forgotten() {
 }
 
 #[test]
-fn absurd_delays_are_for_ever_and_not_for_no_time() {
+fn maximum_delay_does_not_overflow() {
     sandboxed(async |stage| {
         let stubborn = on::create("make")
             .does(|_| async { Err(HandlerError::temporary("not yet", Some(Duration::MAX))) });
@@ -192,7 +192,7 @@ fn absurd_delays_are_for_ever_and_not_for_no_time() {
 }
 
 #[test]
-fn the_last_moment_of_the_original_is_not_now() {
+fn maximum_timestamp_of_the_original_is_in_the_future() {
     sandboxed(async |stage| {
         let record = json!({
             "started": "2026-01-02T03:04:05.678901+00:00", "purpose": "create", "retries": 1,

@@ -1,4 +1,4 @@
-//! What of an object is compared, and what came out of the comparison (§4).
+//! Content of essences, and diffs between them (§4).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::front::on;
 use crate::stage::{everywhere, last_handled};
 
 #[test]
-fn what_is_handled_is_remembered_without_what_is_of_no_interest() {
+fn diff_base_excludes_untracked_fields() {
     everywhere(async |stage| {
         let _operator = stage.run([on::create("created")]).await;
         let parts = json!({
@@ -46,7 +46,7 @@ fn what_is_handled_is_remembered_without_what_is_of_no_interest() {
 }
 
 #[test]
-fn labels_and_annotations_are_changes_and_other_metadata_are_not() {
+fn only_labels_and_annotations_of_the_metadata_are_tracked() {
     everywhere(async |stage| {
         let _operator = stage.run([on::update("updated")]).await;
         stage.create_handled("obj", json!({})).await;
@@ -73,7 +73,7 @@ fn labels_and_annotations_are_changes_and_other_metadata_are_not() {
             let before = stage.writes().len();
             stage.merge("obj", json!({"metadata": metadata})).await;
             stage
-                .until_so("the change to be handled", || stage.writes().len() > before)
+                .wait_for("the change to be handled", || stage.writes().len() > before)
                 .await;
             assert_eq!(stage.journal.only("updated").diff, diff);
         }
@@ -111,7 +111,7 @@ fn lists_are_compared_as_a_whole_and_null_is_absent() {
 }
 
 #[test]
-fn a_field_of_a_handler_is_tracked_wherever_it_is() {
+fn fields_of_handlers_are_tracked_outside_the_spec() {
     everywhere(async |stage| {
         let _operator = stage.run([on::field("watched", "status.phase")]).await;
         stage.create_settled("obj", json!({"field": 1})).await;
@@ -178,7 +178,7 @@ fn fields_can_be_ignored() {
 }
 
 #[test]
-fn a_field_of_a_handler_is_tracked_even_if_it_is_left_out_otherwise() {
+fn fields_of_handlers_are_tracked_even_if_excluded_by_default() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::field("annotated", "metadata.annotations")])
@@ -197,11 +197,11 @@ fn a_field_of_a_handler_is_tracked_even_if_it_is_left_out_otherwise() {
         let change = json!({"metadata": {"annotations": {foreign: "2"}}});
         stage.merge("obj", change).await;
         stage
-            .until_so("the change to be handled", || stage.journal.count(id) > 1)
+            .wait_for("the change to be handled", || stage.journal.count(id) > 1)
             .await;
         stage.settled().await;
         let diff = stage.journal.of(id).pop().unwrap().diff;
         assert_eq!(diff, json!([["change", [foreign], "1", "2"]]));
-        assert_eq!(stage.journal.count(id), 2, "its own state is none of these");
+        assert_eq!(stage.journal.count(id), 2, "own annotations are excluded");
     });
 }

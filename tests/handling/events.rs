@@ -1,4 +1,4 @@
-//! Handlers of events (§16).
+//! Event handlers (§16).
 
 use kopf_core::cause::EventType;
 use kopf_core::filter::{MetaCriterion, ValueCriterion};
@@ -8,19 +8,19 @@ use crate::front::{arbitrary, done, on, permanent, temporary};
 use crate::stage::{everywhere, is_handled, sandboxed};
 
 #[test]
-fn every_event_is_seen_with_its_type() {
+fn handlers_receive_every_event_with_its_type() {
     everywhere(async |stage| {
         stage.create("before", json!({})).await;
         let _operator = stage.run([on::event("spy")]).await;
-        // What is gone before the listing is never seen.
+        // Objects that are removed before the listing have no events.
         stage
-            .until_so("the listing", || stage.journal.count("spy") > 0)
+            .wait_for("the listing", || stage.journal.count("spy") > 0)
             .await;
         stage.create("obj", json!({"field": 1})).await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         stage.delete("obj").await;
         stage
-            .until_so("four events", || stage.journal.count("spy") >= 4)
+            .wait_for("four events", || stage.journal.count("spy") >= 4)
             .await;
         stage.settled().await;
         let all = stage.journal.all();
@@ -55,7 +55,7 @@ fn all_handlers_are_called_in_order_and_errors_are_only_logged() {
         let _operator = stage.run(handlers).await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("all to be called", || stage.journal.count("fine") > 0)
+            .wait_for("all to be called", || stage.journal.count("fine") > 0)
             .await;
         stage.pass(0.5).await;
         let ids = stage.journal.ids();
@@ -71,7 +71,7 @@ fn all_handlers_are_called_in_order_and_errors_are_only_logged() {
 }
 
 #[test]
-fn their_patches_are_written_with_everything_else_and_not_on_deleted_objects() {
+fn patches_are_written_with_those_of_other_handlers_and_not_for_deleted_objects() {
     everywhere(async |stage| {
         let spy = on::event("spy").does(|call| async move {
             let generation = call.body().metadata().get("generation").cloned();
@@ -95,7 +95,7 @@ fn their_patches_are_written_with_everything_else_and_not_on_deleted_objects() {
             .await;
         stage.settled().await;
         let before = stage.writes().len();
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         stage.settled().await;
         assert_eq!(stage.writes().len(), before);
         assert_eq!(stage.journal.count("created"), 1);
@@ -103,7 +103,7 @@ fn their_patches_are_written_with_everything_else_and_not_on_deleted_objects() {
 }
 
 #[test]
-fn every_version_is_seen_even_if_changes_skip_some() {
+fn every_version_is_seen_even_if_change_handlers_skip_some() {
     sandboxed(async |stage| {
         let slow = on::create("slow").does(|_| async {
             tokio::time::sleep(std::time::Duration::from_secs(10)).await;
@@ -132,7 +132,7 @@ fn every_version_is_seen_even_if_changes_skip_some() {
 }
 
 #[test]
-fn own_records_are_posted_and_routine_ones_are_not() {
+fn records_of_handlers_are_posted_and_routine_records_are_not() {
     everywhere(async |stage| {
         let spy = on::event("spy").does(|call| async move {
             call.logger.warning("loudly");
@@ -145,7 +145,7 @@ fn own_records_are_posted_and_routine_ones_are_not() {
             .await;
         stage.create_handled("obj", json!({})).await;
         stage
-            .until_so("events of both handlers", || stage.posts().len() >= 3)
+            .wait_for("events of both handlers", || stage.posts().len() >= 3)
             .await;
         stage.settled().await;
         let mut messages: Vec<_> = stage
@@ -167,7 +167,7 @@ fn own_records_are_posted_and_routine_ones_are_not() {
 }
 
 #[test]
-fn they_are_filtered_by_what_is_there_and_have_no_sub_handlers() {
+fn handlers_are_filtered_by_the_current_body() {
     everywhere(async |stage| {
         let one = ValueCriterion::Literal(json!(1));
         let handlers = [
@@ -199,7 +199,7 @@ fn they_are_filtered_by_what_is_there_and_have_no_sub_handlers() {
             stage.journal.clear();
             stage.create(name, spec).await;
             stage
-                .until_so("the event", || stage.journal.count("any") > 0)
+                .wait_for("the event", || stage.journal.count("any") > 0)
                 .await;
             assert_eq!(stage.journal.ids(), expected, "{name}");
         }
@@ -212,7 +212,7 @@ fn they_are_filtered_by_what_is_there_and_have_no_sub_handlers() {
 }
 
 #[test]
-fn a_failing_filter_skips_its_own_handler_only() {
+fn failed_filter_skips_only_its_handler() {
     sandboxed(async |stage| {
         let broken = on::event("broken").when_fails("the filter is broken");
         let panicking = on::event("panicking").when(|_| panic!("oops"));

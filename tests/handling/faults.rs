@@ -1,5 +1,4 @@
-//! What networks and servers do now and then: nothing is lost, and nothing that is recorded is done
-//! twice.
+//! Faults of networks and servers: nothing is lost, and recorded outcomes are not repeated.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use serde_json::json;
 use crate::front::{Declaration, done, gives, on, temporary};
 use crate::stage::{Entry, FINALIZER, Stage, finalizers, is_handled, sandboxed};
 
-/// Handlers for a whole life of an object, with results and a retry.
+/// Returns handlers for the whole lifecycle of an object, with results and a retry.
 fn life() -> Vec<Declaration> {
     let make = on::create("make").does(|call| async move {
         if call.retry == 0 {
@@ -22,7 +21,7 @@ fn life() -> Vec<Declaration> {
     vec![make, on::create("other"), change, on::delete("unmake")]
 }
 
-/// Lets an object live from its creation to its end, with a fault at each step.
+/// Creates, changes and deletes an object, with a fault at each step.
 async fn live(stage: &Stage, fault: impl Fn()) {
     fault();
     stage.create("obj", json!({"field": 1})).await;
@@ -59,7 +58,7 @@ fn check_calls(stage: &Stage) {
 }
 
 #[test]
-fn refused_and_broken_writes_are_repeated_without_calling_handlers_again() {
+fn failed_writes_are_repeated_without_calling_handlers_again() {
     let refusals = [
         Fault::error(409),
         Fault::error(429).retry_after(7),
@@ -76,7 +75,7 @@ fn refused_and_broken_writes_are_repeated_without_calling_handlers_again() {
                 let faults = stage.faults();
                 live(stage, || {
                     let fault = refusal.clone().verb(Verb::Patch).times(times);
-                    // The test's own patches come before.
+                    // The patches of the test precede the fault.
                     faults.inject(fault.kind("things"));
                 })
                 .await;
@@ -89,7 +88,7 @@ fn refused_and_broken_writes_are_repeated_without_calling_handlers_again() {
 }
 
 #[test]
-fn a_server_that_refuses_for_long_is_waited_for() {
+fn handling_continues_after_a_long_outage() {
     sandboxed(async |stage| {
         let _operator = stage.run(life()).await;
         let faults = stage.faults();
@@ -97,7 +96,11 @@ fn a_server_that_refuses_for_long_is_waited_for() {
         faults.inject(outage.lasting(Duration::from_secs(3600)));
         stage.create("obj", json!({"field": 1})).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
-        assert_eq!(stage.journal.ids(), [""; 0], "the finalizer comes first");
+        assert_eq!(
+            stage.journal.ids(),
+            [""; 0],
+            "the finalizer is written first"
+        );
         stage.pass(1000.0).await;
         assert!(is_handled(&stage.get("obj").await));
         let retries: Vec<_> = stage.journal.of("make").iter().map(|e| e.retry).collect();
@@ -106,7 +109,7 @@ fn a_server_that_refuses_for_long_is_waited_for() {
 }
 
 #[test]
-fn outcomes_are_kept_while_they_cannot_be_written() {
+fn outcomes_are_kept_until_they_are_written() {
     sandboxed(async |stage| {
         let make = on::create("make").does(|_| async { gives(json!({"made": true})) });
         let _operator = stage.run([make]).await;
@@ -116,7 +119,7 @@ fn outcomes_are_kept_while_they_cannot_be_written() {
         stage.create("obj", json!({"field": 1})).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(stage.journal.count("make"), 1);
-        // A change meanwhile does not make it forget.
+        // A change does not discard the outcome.
         let path = stage.path("obj");
         let mut object = stage.get("obj").await;
         object["metadata"]["labels"] = json!({"a": "b"});
@@ -130,7 +133,7 @@ fn outcomes_are_kept_while_they_cannot_be_written() {
 }
 
 #[test]
-fn an_object_that_is_gone_when_written_is_no_error() {
+fn write_to_a_removed_object_is_not_an_error() {
     sandboxed(async |stage| {
         let _operator = stage.run(life()).await;
         // The second write is the first outcome of a handler.
@@ -149,7 +152,7 @@ fn an_object_that_is_gone_when_written_is_no_error() {
         );
         assert_eq!(stage.writes().len(), 2);
         assert!(stage.get("obj").await.is_null());
-        // The name is free for another one.
+        // A new object of the same name is handled.
         stage.create("obj", json!({})).await;
         stage.pass(100.0).await;
         assert!(is_handled(&stage.get("obj").await));
@@ -157,7 +160,7 @@ fn an_object_that_is_gone_when_written_is_no_error() {
 }
 
 #[test]
-fn broken_streams_go_on_where_they_were() {
+fn broken_streams_continue_from_their_last_version() {
     for relist in [false, true] {
         sandboxed(async |stage| {
             let _operator = stage.run(life()).await;
@@ -175,7 +178,7 @@ fn broken_streams_go_on_where_they_were() {
 }
 
 #[test]
-fn streams_break_at_any_event() {
+fn streams_can_break_at_any_event() {
     sandboxed(async |stage| {
         let _operator = stage.run(life()).await;
         let faults = stage.faults();
@@ -189,7 +192,7 @@ fn streams_break_at_any_event() {
 }
 
 #[test]
-fn silent_streams_are_noticed() {
+fn silent_streams_are_replaced() {
     sandboxed(async |stage| {
         let _operator = stage.run(life()).await;
         let faults = stage.faults();
@@ -203,7 +206,7 @@ fn silent_streams_are_noticed() {
 }
 
 #[test]
-fn half_open_requests_for_streams_are_noticed() {
+fn half_open_watch_requests_are_replaced() {
     sandboxed(async |stage| {
         let _operator = stage.run(life()).await;
         let faults = stage.faults();
@@ -217,7 +220,7 @@ fn half_open_requests_for_streams_are_noticed() {
 }
 
 #[test]
-fn refused_lists_and_watches_are_repeated() {
+fn rejected_lists_and_watches_are_repeated() {
     for code in [403, 404, 410, 429, 500, 503] {
         sandboxed(async |stage| {
             let _operator = stage.run(life()).await;
@@ -235,11 +238,11 @@ fn refused_lists_and_watches_are_repeated() {
 }
 
 #[test]
-fn lost_events_come_back_with_the_stream() {
+fn lost_events_are_recovered_by_the_next_stream() {
     sandboxed(async |stage| {
         let _operator = stage.run(life()).await;
         let faults = stage.faults();
-        // The creation is not seen at all, until the stream is opened again.
+        // The creation is not received until the stream is opened again.
         faults.inject(Fault::drop_events().name("obj").times(1));
         stage.create("obj", json!({"field": 1})).await;
         stage.pass(30.0).await;
@@ -248,7 +251,7 @@ fn lost_events_come_back_with_the_stream() {
         stage.pass(30.0).await;
         assert!(is_handled(&stage.get("obj").await));
 
-        // A change is lost, and others go on after it: only a listing has it.
+        // A change is lost while later events arrive: only a listing recovers it.
         faults.inject(Fault::drop_events().name("obj").times(1));
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         stage.create("another", json!({})).await;
@@ -262,7 +265,7 @@ fn lost_events_come_back_with_the_stream() {
 }
 
 #[test]
-fn lost_events_of_own_writes_do_not_stop_the_handling() {
+fn lost_echoes_do_not_stop_the_handling() {
     sandboxed(async |stage| {
         let _operator = stage.run(life()).await;
         let faults = stage.faults();
@@ -298,7 +301,7 @@ fn lost_events_of_own_writes_do_not_stop_the_handling() {
 }
 
 #[test]
-fn everything_at_once() {
+fn combined_faults_are_survived() {
     for seed in 0..5_u32 {
         sandboxed(async |stage| {
             let _operator = stage.run(life()).await;
@@ -336,7 +339,7 @@ fn everything_at_once() {
 }
 
 #[test]
-fn a_handler_that_is_interrupted_by_nothing_but_bad_luck_runs_once() {
+fn running_handler_is_not_repeated_after_reconnects() {
     sandboxed(async |stage| {
         let slow = on::create("slow").does(|_| async {
             tokio::time::sleep(Duration::from_secs(300)).await;
@@ -357,7 +360,7 @@ fn a_handler_that_is_interrupted_by_nothing_but_bad_luck_runs_once() {
 }
 
 #[test]
-fn a_kind_that_is_forbidden_does_not_stand_in_the_way_of_others() {
+fn unavailable_resource_does_not_affect_others() {
     for code in [403, 404, 503] {
         sandboxed(async |stage| {
             let refusal = Fault::error(code).verb(Verb::List).verb(Verb::Watch);

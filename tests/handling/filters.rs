@@ -1,4 +1,4 @@
-//! Filters of handlers (§6.4), and objects that no handler is for (§6.6).
+//! Filters of handlers (§6.4), and objects without matching handlers (§6.6).
 
 use kopf_core::filter::{MetaCriterion, ValueCriterion, value_fn};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn meta_callback(expected: Value) -> MetaCriterion {
     MetaCriterion::Callback(value_fn(move |value: &Value, _, _| Ok(*value == expected)))
 }
 
-/// Criteria for a label or an annotation `k`, by the names of handlers.
+/// Returns criteria for a label or an annotation `k`, by the ids of handlers.
 fn criteria() -> [(&'static str, MetaCriterion); 5] {
     [
         ("equal", literal("v")),
@@ -109,7 +109,7 @@ fn all_filters_of_a_handler_must_match() {
     });
 }
 
-/// Criteria for the value of a field.
+/// Returns criteria for the value of a field.
 fn values(handler: fn(&str) -> Declaration) -> [Declaration; 6] {
     [
         handler("unset").field("spec.f"),
@@ -132,7 +132,7 @@ fn values(handler: fn(&str) -> Declaration) -> [Declaration; 6] {
 }
 
 #[test]
-fn the_value_of_a_field_is_the_new_or_the_old_one() {
+fn value_filters_match_the_new_or_the_old_value() {
     everywhere(async |stage| {
         let mut handlers = values(on::create).to_vec();
         handlers.push(on::create("any"));
@@ -169,7 +169,7 @@ fn the_value_of_a_field_is_the_new_or_the_old_one() {
             let expected: Vec<_> = expected.iter().map(|id| format!("{id}/spec.f")).collect();
             assert_eq!(ids, expected, "creation of {name}");
         }
-        // On updates, it is one of two; and it must have changed.
+        // On updates, the filter matches either value, and the field must have changed.
         for (name, value, expected) in [
             (
                 "same",
@@ -195,7 +195,7 @@ fn the_value_of_a_field_is_the_new_or_the_old_one() {
             ),
         ] {
             stage.journal.clear();
-            // Lists replace lists, but objects merge: replace as a whole.
+            // Replaces the whole object: a merge patch would merge nested objects.
             stage
                 .merge(name, json!({"spec": {"f": value, "other": 1}}))
                 .await;
@@ -214,7 +214,7 @@ fn the_value_of_a_field_is_the_new_or_the_old_one() {
 }
 
 #[test]
-fn old_and_new_values_are_filtered_each_on_its_own() {
+fn old_and_new_values_are_filtered_separately() {
     everywhere(async |stage| {
         let handler = |id: &str, old: Option<ValueCriterion>, new: Option<ValueCriterion>| {
             let mut handler = on::update(id).field("spec.f");
@@ -230,7 +230,7 @@ fn old_and_new_values_are_filtered_each_on_its_own() {
         let two = || Some(ValueCriterion::Literal(json!(2)));
         let _operator = stage
             .run([
-                // Without it, nothing would be for an object without the field.
+                // Without this handler, no handler matches an object without the field.
                 on::create("created"),
                 handler("any", None, None),
                 handler("from_one", one(), None),
@@ -272,7 +272,7 @@ fn old_and_new_values_are_filtered_each_on_its_own() {
 }
 
 #[test]
-fn an_object_that_no_handler_is_for_is_left_alone() {
+fn object_without_matching_handlers_is_ignored() {
     everywhere(async |stage| {
         let go = |handler: Declaration| handler.label("go", literal("yes"));
         let handlers = [
@@ -293,7 +293,7 @@ fn an_object_that_no_handler_is_for_is_left_alone() {
         assert_eq!(stage.log.of("obj"), []);
         assert_eq!(stage.writes_to("obj"), []);
 
-        // As soon as one is for it, it is new.
+        // The first match is a creation.
         stage.journal.clear();
         stage
             .merge("obj", json!({"metadata": {"labels": {"go": "yes"}}}))
@@ -306,7 +306,7 @@ fn an_object_that_no_handler_is_for_is_left_alone() {
 }
 
 #[test]
-fn an_object_that_is_not_for_any_handler_any_more_keeps_its_state_and_loses_its_finalizer() {
+fn object_that_no_longer_matches_keeps_its_diff_base_and_loses_its_finalizer() {
     everywhere(async |stage| {
         let go = |handler: Declaration| handler.label("go", literal("yes"));
         let handlers = [
@@ -347,7 +347,7 @@ fn an_object_that_is_not_for_any_handler_any_more_keeps_its_state_and_loses_its_
 }
 
 #[test]
-fn filters_have_the_param_of_their_handler_and_a_logger() {
+fn filters_receive_the_param_of_their_handler_and_a_logger() {
     everywhere(async |stage| {
         let filter: fn(&str, &kopf_core::cause::Cause) -> bool =
             |param, cause| cause.body.spec()["size"] == param;

@@ -1,4 +1,4 @@
-//! Blocking the deletion for as long as it takes (§7).
+//! Finalizers and deletion handlers (§7).
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::stage::{
 };
 
 #[test]
-fn objects_with_deletion_handlers_are_blocked_before_anything_else() {
+fn finalizer_is_added_before_handlers_are_called() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::create("created"), on::delete("deleted")])
@@ -26,7 +26,7 @@ fn objects_with_deletion_handlers_are_blocked_before_anything_else() {
 }
 
 #[test]
-fn a_deleted_object_waits_for_its_handlers() {
+fn deletion_waits_for_its_handlers() {
     sandboxed(async |stage| {
         let unmake = on::delete("deleted").does(|call| async move {
             if call.retry < 2 {
@@ -49,12 +49,12 @@ fn a_deleted_object_waits_for_its_handlers() {
 }
 
 #[test]
-fn a_failed_deletion_handler_is_over_too() {
+fn permanently_failed_deletion_handler_releases_the_object() {
     everywhere(async |stage| {
         let unmake = on::delete("deleted").does(|_| async { permanent("never") });
         let _operator = stage.run([unmake]).await;
         stage.create_handled("obj", json!({})).await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.count("deleted"), 1);
         assert!(
             stage
@@ -70,7 +70,7 @@ fn a_failed_deletion_handler_is_over_too() {
 }
 
 #[test]
-fn finalizers_of_others_are_left_alone() {
+fn foreign_finalizers_are_kept() {
     everywhere(async |stage| {
         let _operator = stage.run([on::delete("deleted")]).await;
         let metadata = json!({"finalizers": ["example.com/a", "example.com/b"]});
@@ -93,33 +93,33 @@ fn finalizers_of_others_are_left_alone() {
 }
 
 #[test]
-fn optional_deletion_handlers_do_not_block() {
+fn optional_deletion_handlers_add_no_finalizer() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::create("created"), on::optional_delete("deleted")])
             .await;
         let object = stage.create_handled("obj", json!({})).await;
         assert_eq!(finalizers(&object), [""; 0]);
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["created"]);
     });
 }
 
 #[test]
-fn optional_deletion_handlers_are_called_if_something_else_blocks() {
+fn optional_deletion_handlers_are_called_if_another_finalizer_exists() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::delete("required"), on::optional_delete("optional")])
             .await;
         stage.create_handled("obj", json!({})).await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.ids(), ["required", "optional"]);
     });
 }
 
 #[test]
-fn a_finalizer_that_nobody_needs_any_more_is_removed_before_anything_else() {
+fn unneeded_finalizer_is_removed_before_handlers_are_called() {
     everywhere(async |stage| {
         let metadata = json!({"finalizers": ["example.com/a", FINALIZER]});
         stage
@@ -135,7 +135,7 @@ fn a_finalizer_that_nobody_needs_any_more_is_removed_before_anything_else() {
 }
 
 #[test]
-fn an_object_that_is_deleted_already_is_not_blocked_any_more() {
+fn finalizer_is_not_added_to_objects_in_deletion() {
     everywhere(async |stage| {
         let metadata = json!({"finalizers": ["example.com/a"]});
         stage
@@ -146,7 +146,7 @@ fn an_object_that_is_deleted_already_is_not_blocked_any_more() {
             .run([on::create("created"), on::delete("deleted")])
             .await;
         stage
-            .until_so("the object to be noticed", || {
+            .wait_for("the deletion to be logged", || {
                 stage.log.has(
                     "obj",
                     "Deletion, but we are done with it, and we do not care.",
@@ -160,7 +160,7 @@ fn an_object_that_is_deleted_already_is_not_blocked_any_more() {
 }
 
 #[test]
-fn the_finalizer_can_have_another_name() {
+fn finalizer_name_is_configurable() {
     everywhere(async |stage| {
         let setup = stage.operator([on::delete("deleted")]);
         let _operator = setup
@@ -169,13 +169,13 @@ fn the_finalizer_can_have_another_name() {
             .await;
         let object = stage.create_handled("obj", json!({})).await;
         assert_eq!(finalizers(&object), ["example.com/mine"]);
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.ids(), ["deleted"]);
     });
 }
 
 #[test]
-fn what_changed_before_the_deletion_is_remembered_while_the_object_is_still_there() {
+fn deletion_updates_the_diff_base_if_the_object_remains() {
     everywhere(async |stage| {
         let operator = stage
             .run([on::update("updated"), on::delete("deleted")])
@@ -201,7 +201,7 @@ fn what_changed_before_the_deletion_is_remembered_while_the_object_is_still_ther
 }
 
 #[test]
-fn an_object_in_deletion_is_released_if_nobody_needs_it_any_more() {
+fn unneeded_finalizer_is_removed_during_deletion() {
     everywhere(async |stage| {
         let metadata = json!({"finalizers": [FINALIZER]});
         stage
@@ -215,7 +215,7 @@ fn an_object_in_deletion_is_released_if_nobody_needs_it_any_more() {
 }
 
 #[test]
-fn a_deletion_in_the_middle_of_a_handler_comes_after_it() {
+fn deletion_during_a_handler_is_handled_after_it() {
     sandboxed(async |stage| {
         let make = on::create("created").does(|_| async {
             tokio::time::sleep(std::time::Duration::from_secs(10)).await;

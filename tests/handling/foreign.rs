@@ -13,8 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::front::{done, on};
 use crate::stage::sandboxed;
 
-/// Work that never ends by itself and needs some time to end when it is cancelled. Counts those
-/// that have ended.
+/// Work that runs until it is cancelled and then takes [`CLEANUP`] to end. Counts the ended calls.
 #[derive(Clone, Default)]
 struct Endless(Arc<AtomicUsize>);
 
@@ -42,7 +41,7 @@ impl Endless {
 const CLEANUP: Duration = Duration::from_secs(2);
 
 #[test]
-fn a_timeout_is_recorded_when_the_handler_has_ended() {
+fn timeout_is_recorded_after_the_handler_ends() {
     sandboxed(async |stage| {
         let endless = Endless::default();
         let working = endless.clone();
@@ -52,7 +51,7 @@ fn a_timeout_is_recorded_when_the_handler_has_ended() {
         let begun = Instant::now();
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the timeout", || {
+            .wait_for("the timeout", || {
                 stage.log.has("obj", "Handler 'slow' has timed out after")
             })
             .await;
@@ -63,7 +62,7 @@ fn a_timeout_is_recorded_when_the_handler_has_ended() {
 }
 
 #[test]
-fn handlers_are_cancelled_and_awaited_when_the_operator_stops() {
+fn handlers_are_cancelled_and_awaited_at_exit() {
     sandboxed(async |stage| {
         let endless = Endless::default();
         let working = endless.clone();
@@ -75,7 +74,7 @@ fn handlers_are_cancelled_and_awaited_when_the_operator_stops() {
             .await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the handler to run", || stage.journal.count("slow") == 1)
+            .wait_for("the handler to run", || stage.journal.count("slow") == 1)
             .await;
         let begun = Instant::now();
         operator.stop().await;
@@ -85,7 +84,7 @@ fn handlers_are_cancelled_and_awaited_when_the_operator_stops() {
 }
 
 #[test]
-fn handlers_that_ignore_the_end_of_the_operator_are_given_up() {
+fn handlers_that_ignore_the_cancellation_are_abandoned_at_exit() {
     sandboxed(async |stage| {
         let endless = Endless::default();
         let working = endless.clone();
@@ -97,7 +96,7 @@ fn handlers_that_ignore_the_end_of_the_operator_are_given_up() {
             .await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the handler to run", || stage.journal.count("slow") == 1)
+            .wait_for("the handler to run", || stage.journal.count("slow") == 1)
             .await;
         let begun = Instant::now();
         operator.stop().await;
@@ -119,7 +118,7 @@ fn daemons_are_awaited_for_their_cancellation_timeout() {
         let _operator = stage.run([watch]).await;
         stage.create_settled("obj", json!({})).await;
         let begun = Instant::now();
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(endless.ended(), 1);
         let elapsed = begun.elapsed();
         assert!(
@@ -130,7 +129,7 @@ fn daemons_are_awaited_for_their_cancellation_timeout() {
 }
 
 #[test]
-fn work_that_cannot_be_cancelled_is_not_interrupted_by_its_timeout() {
+fn timeout_does_not_interrupt_uncancellable_work() {
     sandboxed(async |stage| {
         let slow = on::create("slow").timeout(5.0).works(|_| Work::Foreign {
             done: Box::pin(async {

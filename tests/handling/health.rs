@@ -1,4 +1,4 @@
-//! Whether an operator tells the truth about itself.
+//! Health of operators and the responses to probes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::front::{arbitrary, done, on};
 use crate::stage::{Actor, sandboxed};
 
 #[test]
-fn a_quiet_cluster_is_no_problem() {
+fn operator_of_an_idle_cluster_is_alive() {
     sandboxed(async |stage| {
         let operator = stage.run([on::create("make")]).await;
         for _ in 0..20 {
@@ -25,7 +25,7 @@ fn a_quiet_cluster_is_no_problem() {
 }
 
 #[test]
-fn an_outage_is_told_and_is_over_when_it_is_over() {
+fn outage_is_reported_until_it_ends() {
     sandboxed(async |stage| {
         let operator = stage.run([on::create("make")]).await;
         stage.pass(10.0).await;
@@ -36,7 +36,7 @@ fn an_outage_is_told_and_is_over_when_it_is_over() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(
             operator.inspect().health().is_alive(),
-            "it can be over soon"
+            "short outages are tolerated"
         );
         tokio::time::sleep(Duration::from_secs(60)).await;
         let health = operator.inspect().health();
@@ -54,7 +54,7 @@ fn an_outage_is_told_and_is_over_when_it_is_over() {
 }
 
 #[test]
-fn what_is_forbidden_is_noted_only() {
+fn forbidden_resources_are_notes_only() {
     sandboxed(async |stage| {
         let forbidden = || Fault::error(403).kind("things");
         stage.faults().inject(forbidden().verb(Verb::List));
@@ -67,7 +67,7 @@ fn what_is_forbidden_is_noted_only() {
 }
 
 #[test]
-fn who_is_busy_is_not_deaf() {
+fn throttled_watch_is_alive() {
     sandboxed(async |stage| {
         let slow = on::create("make").does(|_| async {
             tokio::time::sleep(Duration::from_secs(600)).await;
@@ -96,7 +96,7 @@ fn who_is_busy_is_not_deaf() {
 }
 
 #[test]
-fn namespaces_and_definitions_are_to_be_heard_of_too() {
+fn outages_of_namespaces_and_crds_are_reported() {
     sandboxed(async |stage| {
         let patterns = vec![stage.api.namespace().parse().unwrap()];
         let operator = stage
@@ -133,19 +133,19 @@ fn namespaces_and_definitions_are_to_be_heard_of_too() {
     });
 }
 
-/// The code of the answer to a probe.
+/// Returns the status code of a probe.
 async fn probe(operator: &Actor<'_>) -> String {
     let address = operator.inspect().probed_at().unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = b"GET /healthz HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n";
     stream.write_all(request).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
 #[test]
-fn the_settings_say_whether_probes_are_told_of_it() {
+fn honest_liveness_defines_the_response_to_probes() {
     sandboxed(async |stage| {
         for (honest, expected) in [(true, "503"), (false, "200")] {
             let operator = stage
@@ -168,7 +168,7 @@ fn the_settings_say_whether_probes_are_told_of_it() {
 }
 
 #[test]
-fn an_operator_that_has_ended_is_not_alive() {
+fn exited_operator_is_not_alive() {
     sandboxed(async |stage| {
         let operator = stage.run([on::create("make")]).await;
         let inspect = operator.inspect();
@@ -179,7 +179,7 @@ fn an_operator_that_has_ended_is_not_alive() {
 }
 
 #[test]
-fn probes_that_fail_are_told_at_once() {
+fn failed_probe_handlers_are_reported_immediately() {
     sandboxed(async |stage| {
         let sick = on::probe("sick").does(|_| async { arbitrary("I am sick") });
         let operator = stage
@@ -192,7 +192,7 @@ fn probes_that_fail_are_told_at_once() {
     });
 }
 
-/// A front that reacts after so many seconds.
+/// A frontend that responds after this many seconds.
 struct Reacts(u64);
 
 impl Pulse for Reacts {
@@ -202,7 +202,7 @@ impl Pulse for Reacts {
 }
 
 #[test]
-fn a_front_that_does_not_react_is_not_healthy() {
+fn unresponsive_frontend_is_unhealthy() {
     sandboxed(async |stage| {
         for (seconds, expected) in [(9, "200"), (11, "500")] {
             let operator = stage

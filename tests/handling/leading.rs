@@ -1,4 +1,4 @@
-//! Several replicas of one operator: one of them, or each for some objects, handles what happens.
+//! Replicas of one operator: a leader handles all objects, or each replica handles its shards.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::front::{Declaration, done, gives, indexed, on};
 use crate::stage::{Setup, Stage, everywhere, is_handled, sandboxed};
 
-/// Settings of a replica in the namespace of the case.
+/// Returns settings of a replica in the namespace of the test.
 fn elected(namespace: &str) -> impl FnOnce(&mut Settings) + use<> {
     let namespace = namespace.to_owned();
     move |settings| {
@@ -43,7 +43,7 @@ async fn holder(stage: &Stage) -> String {
         .to_owned()
 }
 
-/// Waits until some replica holds the Lease.
+/// Waits until a replica holds the Lease.
 async fn led(stage: &Stage) {
     stage
         .within("a leader", async {
@@ -55,7 +55,7 @@ async fn led(stage: &Stage) {
 }
 
 #[test]
-fn only_the_leader_handles_and_a_standby_follows_at_its_exit() {
+fn standby_takes_over_when_the_leader_exits() {
     everywhere(async |stage| {
         let first = replica(stage, [on::create("first")]).start().await;
         led(stage).await;
@@ -65,7 +65,7 @@ fn only_the_leader_handles_and_a_standby_follows_at_its_exit() {
         assert_eq!(stage.journal.ids(), ["first"]);
         first.stop().await;
         stage
-            .until_so("the takeover", || stage.journal.count("resumed") == 1)
+            .wait_for("the takeover", || stage.journal.count("resumed") == 1)
             .await;
         stage.create_handled("b", json!({})).await;
         assert_eq!(stage.journal.count("second"), 1);
@@ -74,7 +74,7 @@ fn only_the_leader_handles_and_a_standby_follows_at_its_exit() {
 }
 
 #[test]
-fn the_lease_has_the_format_of_client_go_and_is_released() {
+fn lease_has_the_format_of_client_go_and_is_released() {
     everywhere(async |stage| {
         let operator = replica(stage, [on::create("make")]).start().await;
         led(stage).await;
@@ -97,7 +97,7 @@ fn the_lease_has_the_format_of_client_go_and_is_released() {
 }
 
 #[test]
-fn a_killed_leader_is_followed_when_its_lease_has_expired() {
+fn standby_takes_over_when_the_lease_of_a_killed_leader_expires() {
     sandboxed(async |stage| {
         let first = replica(stage, [on::create("first")]).start().await;
         led(stage).await;
@@ -114,7 +114,7 @@ fn a_killed_leader_is_followed_when_its_lease_has_expired() {
 }
 
 #[test]
-fn a_standby_fills_its_indices() {
+fn standby_fills_its_indices() {
     everywhere(async |stage| {
         let _first = replica(stage, [on::create("first")]).start().await;
         led(stage).await;
@@ -127,11 +127,11 @@ fn a_standby_fills_its_indices() {
         stage.create("after", json!({})).await;
         let both = json!({"all": ["after", "before"]});
         stage
-            .until_so("the index", || stage.index("names") == both)
+            .wait_for("the index", || stage.index("names") == both)
             .await;
         stage.delete("before").await;
         stage
-            .until_so("the removal", || {
+            .wait_for("the removal", || {
                 stage.index("names") == json!({"all": ["after"]})
             })
             .await;
@@ -140,7 +140,7 @@ fn a_standby_fills_its_indices() {
 }
 
 #[test]
-fn a_leader_that_cannot_renew_stops_before_its_lease_expires() {
+fn leader_that_cannot_renew_stops_before_its_lease_expires() {
     sandboxed(async |stage| {
         let handlers = [on::create("make"), on::daemon("watch").waits()];
         let operator = replica(stage, handlers).start().await;
@@ -158,7 +158,7 @@ fn a_leader_that_cannot_renew_stops_before_its_lease_expires() {
         stage.faults().remove(fault);
         stage.until_handled("b").await;
         stage
-            .until_so("the daemons", || operator.inspect().snapshot().daemons == 2)
+            .wait_for("the daemons", || operator.inspect().snapshot().daemons == 2)
             .await;
     });
 }
@@ -174,7 +174,7 @@ fn results_of_handlers_are_not_written_after_the_lease_is_lost() {
         led(stage).await;
         stage.create("a", json!({})).await;
         stage
-            .until_so("the call", || stage.journal.count("make") == 1)
+            .wait_for("the call", || stage.journal.count("make") == 1)
             .await;
         let failing = Fault::error(500).verb(Verb::Update).kind("leases");
         let fault = stage.faults().inject(failing);
@@ -185,13 +185,13 @@ fn results_of_handlers_are_not_written_after_the_lease_is_lost() {
         assert_eq!(
             stage.journal.count("make"),
             2,
-            "nothing was recorded of the first call"
+            "the first call is not recorded"
         );
     });
 }
 
 #[test]
-fn the_lease_is_released_when_the_last_handler_has_ended() {
+fn lease_is_released_after_the_last_handler_ends() {
     sandboxed(async |stage| {
         let slow = on::create("first").does(|_| async {
             tokio::time::sleep(Duration::from_secs(20)).await;
@@ -206,13 +206,13 @@ fn the_lease_is_released_when_the_last_handler_has_ended() {
         let _second = replica(stage, [on::create("second")]).start().await;
         stage.create("a", json!({})).await;
         stage
-            .until_so("the call", || stage.journal.count("first") == 1)
+            .wait_for("the call", || stage.journal.count("first") == 1)
             .await;
         first.stop().await;
         assert!(is_handled(&stage.get("a").await));
         stage.sleep(10.0).await;
         assert_eq!(stage.journal.ids(), ["first"]);
-        assert!(!holder(stage).await.is_empty(), "the other one has it");
+        assert!(!holder(stage).await.is_empty(), "the standby holds it");
     });
 }
 
@@ -241,7 +241,7 @@ fn replicas_are_one_peer() {
 }
 
 #[test]
-fn replicas_without_a_name_are_refused() {
+fn replicas_without_a_name_are_rejected() {
     sandboxed(async |stage| {
         let setup = stage.operator([on::create("make")]);
         let error = setup
@@ -252,7 +252,7 @@ fn replicas_without_a_name_are_refused() {
     });
 }
 
-/// The names of the objects that a handler was called for, in order.
+/// Returns the names of the objects that a handler was called for, sorted.
 fn names(stage: &Stage, id: &str) -> Vec<String> {
     let entries = stage.journal.of(id).into_iter();
     let mut names: Vec<String> = entries
@@ -276,7 +276,7 @@ async fn create(stage: &Stage, prefix: &str) -> Vec<String> {
 }
 
 #[test]
-fn shards_divide_the_objects_and_move_with_the_replicas() {
+fn shards_are_divided_among_running_replicas() {
     everywhere(async |stage| {
         let first = shard(stage, 4, [on::create("first"), on::resume("first-resumed")]);
         let first = first.start().await;
@@ -289,9 +289,7 @@ fn shards_divide_the_objects_and_move_with_the_replicas() {
         );
         let _second = second.start().await;
         stage
-            .until_so("the hand-over", || {
-                stage.journal.count("second-resumed") > 0
-            })
+            .wait_for("the handover", || stage.journal.count("second-resumed") > 0)
             .await;
         stage.sleep(5.0).await;
         create(stage, "b").await;
@@ -305,7 +303,7 @@ fn shards_divide_the_objects_and_move_with_the_replicas() {
         assert_eq!(ones + twos, 20, "each object is handled once");
         first.stop().await;
         stage
-            .until_so("everything to be resumed", || {
+            .wait_for("everything to be resumed", || {
                 let mut resumed = names(stage, "second-resumed");
                 resumed.extend(names(stage, "second"));
                 resumed.sort();
@@ -325,7 +323,7 @@ fn shards_divide_the_objects_and_move_with_the_replicas() {
 }
 
 #[test]
-fn a_shard_is_handed_over_when_its_handlers_have_ended() {
+fn shard_is_released_after_its_handlers_end() {
     sandboxed(async |stage| {
         let slow = on::create("first").does(|_| async {
             tokio::time::sleep(Duration::from_secs(100)).await;
@@ -335,19 +333,19 @@ fn a_shard_is_handed_over_when_its_handlers_have_ended() {
         stage.sleep(5.0).await;
         stage.create("a", json!({})).await;
         stage
-            .until_so("the call", || stage.journal.count("first") == 1)
+            .wait_for("the call", || stage.journal.count("first") == 1)
             .await;
-        // The one of the smaller identity gets the only shard.
+        // The replica with the smaller identity gets the only shard.
         let second = shard(stage, 1, [on::create("second"), on::resume("resumed")]);
         let second = second
             .peer("!", 0)
             .settings(|settings| settings.peering.standalone = true);
         let _second = second.start().await;
         stage.sleep(60.0).await;
-        assert_eq!(stage.journal.count("resumed"), 0, "the handler runs");
+        assert_eq!(stage.journal.count("resumed"), 0, "the handler still runs");
         stage.until_handled("a").await;
         stage
-            .until_so("the hand-over", || stage.journal.count("resumed") == 1)
+            .wait_for("the handover", || stage.journal.count("resumed") == 1)
             .await;
         assert_eq!(
             stage.journal.count("second"),
@@ -377,7 +375,7 @@ fn replicas_with_another_number_of_shards_wait() {
 }
 
 #[test]
-fn indices_are_of_all_objects_unless_they_are_sharded() {
+fn indices_contain_all_objects_unless_they_are_sharded() {
     everywhere(async |stage| {
         let index = |id: &str| {
             on::index(id).does(|call| async move {
@@ -398,7 +396,7 @@ fn indices_are_of_all_objects_unless_they_are_sharded() {
         let _second = second.start().await;
         let size = |id: &str| stage.index(id)["all"].as_array().map_or(0, Vec::len);
         stage
-            .until_so("the indices", || size("global") == 20 && size("own") > 0)
+            .wait_for("the indices", || size("global") == 20 && size("own") > 0)
             .await;
         stage.sleep(5.0).await;
         assert_eq!(size("global"), 20);

@@ -1,4 +1,4 @@
-//! Log records in the style of the Rust front. The other files have the style of the original.
+//! Log records in the native style. The tests of the other files use the style of the original.
 
 use serde_json::json;
 use tracing::Level;
@@ -6,7 +6,7 @@ use tracing::Level;
 use crate::front::{done, gives, on, temporary};
 use crate::stage::{Stage, everywhere};
 
-/// Returns the level of the record about the object that begins like this.
+/// Returns the level of the record about the object that begins with this text.
 fn level(stage: &Stage, begin: &str) -> Option<Level> {
     let records = stage.log.of("obj");
     let found = records
@@ -16,7 +16,7 @@ fn level(stage: &Stage, begin: &str) -> Option<Level> {
 }
 
 #[test]
-fn the_operator_logs_when_it_is_ready() {
+fn operator_logs_when_it_is_ready() {
     everywhere(async |stage| {
         let ready = || {
             let records = stage.log.records();
@@ -26,11 +26,11 @@ fn the_operator_logs_when_it_is_ready() {
         };
         let original = stage.operator([on::create("make")]).start().await;
         stage.settled().await;
-        assert!(!ready(), "as the original");
+        assert!(!ready(), "not in the style of the original");
         original.stop().await;
         let native = stage.operator([on::create("make")]).native_style();
         let _operator = native.start().await;
-        stage.until_so("the record", ready).await;
+        stage.wait_for("the record", ready).await;
     });
 }
 
@@ -52,7 +52,7 @@ fn temporary_errors_are_warnings_and_values_are_json() {
         stage.settled().await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         let processed = || level(stage, "Updating is processed").is_some();
-        stage.until_so("the update", processed).await;
+        stage.wait_for("the update", processed).await;
         assert!(
             stage
                 .log
@@ -77,7 +77,7 @@ fn pruned_results_come_with_advice() {
                 .log
                 .has("obj", "x-kubernetes-preserve-unknown-fields: true")
         };
-        stage.until_so("the advice", advised).await;
+        stage.wait_for("the advice", advised).await;
         let begin = r#"Merge-patching finished with inconsistencies: [["remove",["status"]"#;
         assert_eq!(level(stage, begin), Some(Level::WARN));
     });

@@ -1,4 +1,4 @@
-//! Changes that arrive while handlers of an earlier change still run or wait: no handler misses them.
+//! Changes that arrive while handlers of an earlier change run or wait: no handler misses them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::stage::{
 
 const ATTEMPTED: &str = "kopf.zalando.org/attempted-essences";
 
-/// A handler that fails once and succeeds two seconds later.
+/// Returns a handler that fails once and succeeds two seconds later.
 fn slow(handler: Declaration) -> Declaration {
     handler.does(|call| async move {
         if call.retry < 1 {
@@ -40,7 +40,7 @@ async fn set_field(stage: &Stage, value: i32) {
     stage.merge("obj", json!({"spec": {"field": value}})).await;
 }
 
-/// The reasons of the calls of one handler.
+/// Returns the reasons of the calls of a handler.
 fn reasons(stage: &Stage, id: &str) -> Vec<&'static str> {
     let calls = stage.journal.of(id).into_iter();
     calls
@@ -48,7 +48,7 @@ fn reasons(stage: &Stage, id: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The diffs of the calls of one handler.
+/// Returns the diffs of the calls of a handler.
 fn diffs(stage: &Stage, id: &str) -> Vec<Value> {
     let calls = stage.journal.of(id).into_iter();
     calls.map(|entry| entry.diff).collect()
@@ -58,7 +58,7 @@ fn changed(old: i32, new: i32) -> Value {
     json!([["change", ["spec", "field"], old, new]])
 }
 
-/// An annotation with one attempt of `quick`.
+/// Returns an annotation with one attempt of `quick`.
 fn attempted(spec: Value, retries: u32) -> String {
     let attempt = json!({"essence": 0, "started": STARTED, "retries": retries});
     json!({"essences": [{"spec": spec}], "attempts": {"quick": attempt}}).to_string()
@@ -66,7 +66,7 @@ fn attempted(spec: Value, retries: u32) -> String {
 
 const STARTED: &str = "2026-01-02T03:04:05.678901+00:00";
 
-/// The record of a handler that has succeeded at its first attempt.
+/// Returns the record of a handler that succeeded at its first attempt.
 fn success() -> String {
     format!(
         r#"{{"started":"{STARTED}","purpose":"create","retries":1,"success":true,"failure":false}}"#
@@ -178,7 +178,7 @@ fn change_while_sub_handlers_wait_is_seen_by_the_finished_ones() {
 }
 
 #[test]
-fn change_that_is_reverted_meanwhile_is_reverted_for_all_handlers() {
+fn reverted_change_is_reverted_for_all_handlers() {
     everywhere(async |stage| {
         let slow = on::update("slow").does(|call| async move {
             if call.body().spec()["field"] == 2 {
@@ -199,7 +199,7 @@ fn change_that_is_reverted_meanwhile_is_reverted_for_all_handlers() {
 }
 
 #[test]
-fn change_before_a_reversion_is_not_news_for_handlers_that_never_saw_it() {
+fn reverted_change_is_skipped_for_handlers_that_never_saw_it() {
     everywhere(async |stage| {
         let handlers = [
             on::create("quick"),
@@ -237,7 +237,7 @@ fn change_while_the_operator_restarts_is_seen_by_finished_handlers() {
 }
 
 #[test]
-fn change_during_a_deletion_repeats_nothing() {
+fn change_during_a_deletion_repeats_no_handlers() {
     everywhere(async |stage| {
         let handlers = [
             on::delete("quick"),
@@ -256,7 +256,7 @@ fn change_during_a_deletion_repeats_nothing() {
 }
 
 #[test]
-fn deletion_ends_the_debts_of_an_update() {
+fn deletion_discards_pending_updates() {
     everywhere(async |stage| {
         let slow = on::update("slow").does(|_| async { temporary("not yet", 600.0) });
         let _operator = stage
@@ -267,7 +267,7 @@ fn deletion_ends_the_debts_of_an_update() {
         until_waiting(stage).await;
         set_field(stage, 3).await;
         stage.settled().await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         stage.settled().await;
         assert_eq!(stage.journal.count("quick"), 1);
         assert_eq!(stage.journal.ids().last().unwrap(), "deleted");
@@ -275,7 +275,7 @@ fn deletion_ends_the_debts_of_an_update() {
 }
 
 #[test]
-fn changes_by_the_patch_of_a_handler_are_not_news() {
+fn own_patches_are_not_missed_changes() {
     everywhere(async |stage| {
         let quick = on::create("quick").does(|call| async move {
             call.patch.with(|patch| {
@@ -327,7 +327,7 @@ fn handlers_of_one_field_see_missed_changes_of_that_field_only() {
 }
 
 #[test]
-fn losing_updates_as_the_original_does_is_a_setting() {
+fn lost_updates_of_the_original_are_a_setting() {
     everywhere(async |stage| {
         let _operator = stage
             .operator([on::update("quick"), slow(on::update("slow"))])
@@ -415,7 +415,7 @@ fn change_before_the_diff_base_is_stored_is_followed_by_an_update() {
 }
 
 #[test]
-fn attempted_essences_are_stored_beside_the_records_and_removed_with_them() {
+fn attempted_essences_are_stored_and_removed_with_the_records() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::create("quick"), slow(on::create("slow"))])
@@ -515,7 +515,7 @@ fn unreadable_attempted_essences_count_as_absent_and_are_removed() {
 }
 
 #[test]
-fn attempts_count_only_with_the_records_they_have_led_to() {
+fn attempts_are_valid_only_with_their_records() {
     for (retries, is_owed) in [(1, true), (2, false)] {
         everywhere(async |stage| {
             let handlers = [
@@ -587,7 +587,7 @@ fn essences_that_are_too_large_for_the_annotation_are_kept_in_memory() {
 }
 
 #[test]
-fn many_changes_while_a_handler_waits_are_one_update_in_the_end() {
+fn many_changes_while_a_handler_waits_are_one_update() {
     sandboxed(async |stage| {
         let slow = on::update("slow").does(|call| async move {
             if call.retry < 10 {
@@ -608,7 +608,7 @@ fn many_changes_while_a_handler_waits_are_one_update_in_the_end() {
     });
 }
 
-/// Normalises a quantity, as API servers do.
+/// Normalises a quantity as API servers do.
 fn normalise(payload: &mut Value) {
     if payload["spec"]["cpu"] == "1000m" {
         payload["spec"]["cpu"] = json!("1");
@@ -616,7 +616,7 @@ fn normalise(payload: &mut Value) {
 }
 
 #[test]
-fn normalised_values_are_not_set_again_and_again() {
+fn normalised_values_are_not_patched_repeatedly() {
     sandboxed(async |stage| {
         let setting = |handler: Declaration| {
             handler.does(|call| async move {

@@ -1,12 +1,12 @@
-//! What users see of the handling of objects: on the objects, in the calls to the API, in the logs.
+//! Tests of handling: its effects on objects, API calls and logs.
 //!
-//! One file per subject, one function per behaviour; sections (§) are those of the description of
-//! handling in the original. Cases that need neither virtual time nor faults also run on the real
+//! One file per topic, one function per behaviour. Sections (§) refer to the description of
+//! handling in the original. Tests that need neither virtual time nor faults also run on a real
 //! control plane.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are also tests"
 )]
 #![allow(
     clippy::needless_pass_by_value,

@@ -14,7 +14,7 @@ fn handlers() -> [Declaration; 4] {
     ]
 }
 
-/// The managers in the bodies of all calls of a handler.
+/// Returns the numbers of managers in the bodies of all calls of a handler.
 fn managers(stage: &Stage, id: &str) -> Vec<usize> {
     let count = |body: &Value| {
         let managers = body["metadata"]["managedFields"].as_array();
@@ -37,7 +37,7 @@ fn managed_fields_are_dropped_by_default() {
         change(stage).await;
         operator.restart().await;
         stage
-            .until_so("the resuming", || stage.journal.count("resumed") == 1)
+            .wait_for("the resuming", || stage.journal.count("resumed") == 1)
             .await;
         let object = stage.get("obj").await;
         assert_ne!(object["metadata"]["managedFields"], Value::Null);
@@ -59,7 +59,7 @@ fn managed_fields_are_kept_on_request() {
         change(stage).await;
         operator.restart().await;
         stage
-            .until_so("the resuming", || stage.journal.count("resumed") == 1)
+            .wait_for("the resuming", || stage.journal.count("resumed") == 1)
             .await;
         for id in ["seen", "made", "updated", "resumed"] {
             let managers = managers(stage, id);

@@ -1,4 +1,4 @@
-//! Metrics of operators after known stories: the counts are exact.
+//! Exact counts in the metrics of operators.
 
 use kopf_engine::metrics::Format;
 use kopf_sandbox::fault::{Fault, Verb};
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::front::{done, on, permanent, register, temporary};
 use crate::stage::{Actor, Stage, everywhere, sandboxed};
 
-/// The samples of an operator.
+/// Metrics of an operator.
 pub(crate) struct Samples {
     text: String,
     resource: String,
@@ -19,12 +19,13 @@ impl Samples {
     pub(crate) fn of(stage: &Stage, operator: &Actor<'_>) -> Self {
         let text = operator.inspect().metrics(Format::OpenMetrics);
         Self {
-            text: text.expect("the operator is measured"),
+            text: text.expect("metrics are enabled"),
             resource: format!("things.v1.{}", stage.api.group()),
         }
     }
 
-    /// The value of the sample with this name and exactly these labels; NaN without such a sample.
+    /// Returns the value of the sample with this name and exactly these labels; NaN if there is
+    /// none.
     fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let matches = |line: &&str| {
             let (series, _) = line.rsplit_once(' ').unwrap_or_default();
@@ -44,7 +45,7 @@ impl Samples {
         value.unwrap_or(f64::NAN)
     }
 
-    /// The value of a sample of the case's resource.
+    /// Returns the value of a sample of the test's resource.
     pub(crate) fn of_resource(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let resource = ("resource", self.resource.as_str());
         let labels: Vec<_> = std::iter::once(resource)
@@ -53,7 +54,7 @@ impl Samples {
         self.value(name, &labels)
     }
 
-    /// The number of attempts of a handler by outcome.
+    /// Returns the number of attempts of a handler by outcome.
     pub(crate) fn calls(&self, handler: &str, kind: &str, outcome: &str) -> f64 {
         let labels = [("handler", handler), ("kind", kind), ("outcome", outcome)];
         self.value("kopf_handler_calls_total", &labels)
@@ -64,7 +65,7 @@ impl Samples {
     }
 }
 
-/// Asserts equality of floats that are counts.
+/// Asserts equality of counts.
 #[track_caller]
 pub(crate) fn assert_count(actual: f64, expected: f64, samples: &Samples) {
     let is_equal = (actual - expected).abs() < 1e-9;
@@ -111,9 +112,9 @@ fn handlers_events_and_patches_are_counted() {
         );
         assert_count(samples.value("kopf_handler_running", &flaky), 0.0, &samples);
         assert_count(samples.in_error("flaky"), 0.0, &samples);
-        // One event of the user, and one for each write.
+        // One event of the user and one for each write.
         let writes = stage.writes_to("obj").len();
-        assert_eq!(writes, 3, "after each of the three attempts");
+        assert_eq!(writes, 3, "one per attempt");
         let added = samples.of_resource("kopf_events_total", &[("type", "added")]);
         let modified = samples.of_resource("kopf_events_total", &[("type", "modified")]);
         assert_count(added, 1.0, &samples);
@@ -133,7 +134,7 @@ fn handlers_events_and_patches_are_counted() {
         assert_count(samples.of_resource("kopf_objects", &[]), 1.0, &samples);
         assert_count(samples.of_resource("kopf_queue_events", &[]), 0.0, &samples);
 
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.of_resource("kopf_objects", &[]), 0.0, &samples);
@@ -143,7 +144,7 @@ fn handlers_events_and_patches_are_counted() {
 }
 
 #[test]
-fn failures_for_good_last_until_the_next_cause() {
+fn permanent_failures_count_until_the_next_cause() {
     sandboxed(async |stage| {
         let fails = on::create("fails").does(|_| async { permanent("never") });
         let operator = stage.run([fails, on::update("fix")]).await;
@@ -157,12 +158,12 @@ fn failures_for_good_last_until_the_next_cause() {
         assert_count(samples.in_error("fails"), 2.0, &samples);
         stage.merge("one", json!({"spec": {"field": 1}})).await;
         stage
-            .until_so("the update", || stage.journal.count("fix") == 1)
+            .wait_for("the update", || stage.journal.count("fix") == 1)
             .await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.in_error("fails"), 1.0, &samples);
-        stage.delete_wholly("two").await;
+        stage.delete_and_wait("two").await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.in_error("fails"), 0.0, &samples);
@@ -170,7 +171,7 @@ fn failures_for_good_last_until_the_next_cause() {
 }
 
 #[test]
-fn sub_handlers_are_counted_together() {
+fn sub_handlers_are_counted_by_parent() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             for id in ["a", "b"] {
@@ -190,7 +191,7 @@ fn sub_handlers_are_counted_together() {
 }
 
 #[test]
-fn daemons_and_timers_are_counted_while_they_run() {
+fn running_daemons_and_timers_are_counted() {
     sandboxed(async |stage| {
         let sick = on::timer("sick")
             .interval(10.0)
@@ -215,7 +216,7 @@ fn daemons_and_timers_are_counted_while_they_run() {
         stage.pass(10.0).await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.in_error("sick"), 0.0, &samples);
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(tasks(&samples, "watchman", "daemon"), 0.0, &samples);
@@ -224,7 +225,7 @@ fn daemons_and_timers_are_counted_while_they_run() {
 }
 
 #[test]
-fn streams_are_counted_with_their_reconnects_and_relists() {
+fn reconnects_and_relists_of_streams_are_counted() {
     sandboxed(async |stage| {
         let operator = stage.run([on::create("make")]).await;
         stage.settled().await;
@@ -295,7 +296,7 @@ fn rejected_patches_are_counted() {
 }
 
 #[test]
-fn nothing_is_measured_if_the_settings_disable_it() {
+fn metrics_can_be_disabled() {
     everywhere(async |stage| {
         let operator = stage
             .operator([on::create("make")])
@@ -317,7 +318,7 @@ fn kubernetes_events_are_counted() {
             .await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("both events", || stage.posts().len() == 2)
+            .wait_for("both events", || stage.posts().len() == 2)
             .await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
@@ -328,7 +329,7 @@ fn kubernetes_events_are_counted() {
     });
 }
 
-/// The code and the body of a response.
+/// Returns the status code and the body of a response.
 async fn get(operator: &Actor<'_>, path: &str) -> (String, String) {
     let address = operator.inspect().probed_at().unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -342,7 +343,7 @@ async fn get(operator: &Actor<'_>, path: &str) -> (String, String) {
 }
 
 #[test]
-fn the_probe_endpoint_serves_metrics_and_reasons() {
+fn probe_endpoint_serves_metrics_and_reasons() {
     sandboxed(async |stage| {
         let outage = || Fault::error(503).kind("things").verb(Verb::List);
         let outage = stage.faults().inject(outage());

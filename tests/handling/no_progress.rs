@@ -1,5 +1,5 @@
-//! Servers and webhooks that undo the writes of the operator: objects are handled nevertheless, and
-//! the operator does not send requests in a loop.
+//! Servers and webhooks that undo writes of the operator: objects are still handled, and requests
+//! are not sent in a loop.
 
 use kopf_tests::webhook::{Call, Verdict, Webhook, rule};
 use serde_json::json;
@@ -20,7 +20,7 @@ fn handlers() -> [Declaration; 3] {
     ]
 }
 
-/// The messages of the warnings about an object.
+/// Returns the warnings about an object.
 fn warnings(stage: &Stage) -> Vec<String> {
     let records = stage.log.of("obj").into_iter();
     records
@@ -29,7 +29,7 @@ fn warnings(stage: &Stage) -> Vec<String> {
         .collect()
 }
 
-/// Handlers of a creation that takes more than one cycle.
+/// Returns handlers of a creation that takes more than one cycle.
 fn gradual_handlers() -> [Declaration; 3] {
     [
         on::create("first"),
@@ -38,7 +38,7 @@ fn gradual_handlers() -> [Declaration; 3] {
     ]
 }
 
-/// Lets a webhook remove a part of the metadata in all updates of things.
+/// Starts a webhook that removes a field of the metadata in all updates of things.
 async fn stripping(stage: &Stage, field: &'static str) -> Webhook {
     let webhook = Webhook::start(move |call: &Call| {
         if call.request()["object"]["metadata"][field].is_null() {
@@ -55,7 +55,7 @@ async fn stripping(stage: &Stage, field: &'static str) -> Webhook {
 }
 
 #[test]
-fn finalizer_that_does_not_stay_is_added_more_and_more_rarely() {
+fn removed_finalizer_is_added_with_backoff() {
     sandboxed(async |stage| {
         let setup = stage.operator(handlers()).altering(strip_finalizers);
         let _operator = setup.start().await;
@@ -73,7 +73,7 @@ fn finalizer_that_does_not_stay_is_added_more_and_more_rarely() {
             warnings.iter().all(|text| text.starts_with(&named)),
             "{warnings:#?}"
         );
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         let seconds = stage.seconds_of_writes(60).await;
         assert!(seconds.is_empty(), "{seconds:?}");
     });
@@ -99,7 +99,7 @@ fn changes_are_handled_without_the_finalizer() {
 }
 
 #[test]
-fn annotations_that_do_not_stay_are_written_more_and_more_rarely() {
+fn removed_annotations_are_written_with_backoff() {
     sandboxed(async |stage| {
         let setup = stage
             .operator(gradual_handlers())
@@ -116,13 +116,13 @@ fn annotations_that_do_not_stay_are_written_more_and_more_rarely() {
         assert!(!warnings.is_empty() && warnings.len() <= 40);
         let stalled = |text: &String| text.starts_with("Handling makes no progress");
         assert!(warnings.iter().all(stalled), "{warnings:#?}");
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.count("unmade"), 1);
     });
 }
 
 #[test]
-fn handling_goes_on_at_once_when_annotations_stay_again() {
+fn handling_continues_when_annotations_are_kept_again() {
     sandboxed(async |stage| {
         let setup = stage
             .operator(gradual_handlers())
@@ -145,7 +145,7 @@ fn webhook_that_removes_finalizers_does_not_stop_the_handling() {
         let _operator = stage.run(handlers()).await;
         stage.create_handled("obj", json!({"field": 1})).await;
         stage
-            .until_so("the warning", || {
+            .wait_for("the warning", || {
                 let named = format!("The finalizer '{FINALIZER}' does not stay");
                 stage.log.has("obj", &named)
             })
@@ -155,7 +155,7 @@ fn webhook_that_removes_finalizers_does_not_stop_the_handling() {
         assert_eq!(stage.journal.ids(), ["made", "updated"]);
         let writes = stage.writes().len();
         assert!(writes < 20, "{writes} writes");
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
     });
 }
 
@@ -167,14 +167,14 @@ fn webhook_that_removes_annotations_does_not_cause_a_loop() {
         let _operator = stage.run(gradual_handlers()).await;
         stage.create("obj", json!({"field": 1})).await;
         stage
-            .until_so("the warning", || {
+            .wait_for("the warning", || {
                 stage.log.has("obj", "Handling makes no progress")
             })
             .await;
         stage.sleep(2.0).await;
         let writes = stage.writes().len();
         assert!(writes < 20, "{writes} writes");
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.count("unmade"), 1);
     });
 }

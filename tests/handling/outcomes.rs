@@ -1,4 +1,4 @@
-//! What comes of an attempt (§10): one more, success, or the end.
+//! Outcomes of attempts (§10): retry, success or failure.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::front::{Declaration, arbitrary, done, gives, on, permanent, temporary};
 use crate::stage::{Stage, everywhere, is_handled, progress, sandboxed};
 
-/// Creates an object for one handler, lets a day pass, and gives the times of its calls in seconds
-/// since the first one, and what was logged of it.
+/// Creates an object for one handler and lets a day pass. Returns the times of the calls in seconds
+/// since the first one, and the log lines.
 async fn play(stage: &Stage, handler: Declaration) -> (Vec<u64>, Vec<String>) {
     let operator = stage.run([handler]).await;
     stage.create("obj", json!({})).await;
@@ -20,7 +20,7 @@ async fn play(stage: &Stage, handler: Declaration) -> (Vec<u64>, Vec<String>) {
     let first = entries.first().map(|entry| entry.runtime);
     let times = entries.iter().map(|entry| {
         let since = entry.runtime.saturating_sub(first.unwrap_or_default());
-        // Retries come a moment after they are due.
+        // Retries run shortly after they are due.
         since.as_secs()
     });
     let times = times.collect();
@@ -52,7 +52,7 @@ fn success() {
 }
 
 #[test]
-fn a_permanent_error_is_the_end_whatever_the_mode() {
+fn permanent_error_fails_the_handler_in_every_mode() {
     for mode in [
         ErrorsMode::Ignored,
         ErrorsMode::Temporary,
@@ -89,7 +89,7 @@ fn arbitrary_errors_are_permanent_on_demand() {
 }
 
 #[test]
-fn arbitrary_errors_are_retried_after_the_backoff_until_the_retries_are_used_up() {
+fn arbitrary_errors_are_retried_with_the_backoff_up_to_the_limit() {
     check(
         |it| it.backoff(10.0).retries(3),
         || arbitrary("boom"),
@@ -104,7 +104,7 @@ fn arbitrary_errors_are_retried_after_the_backoff_until_the_retries_are_used_up(
 }
 
 #[test]
-fn the_backoff_is_a_minute_by_default() {
+fn default_backoff_is_one_minute() {
     sandboxed(async |stage| {
         let handler = on::create("fn")
             .retries(3)
@@ -115,7 +115,7 @@ fn the_backoff_is_a_minute_by_default() {
 }
 
 #[test]
-fn temporary_errors_say_themselves_when_to_try_again() {
+fn temporary_errors_define_the_retry_delay() {
     sandboxed(async |stage| {
         let handler = on::create("fn").does(|call| async move {
             match call.retry {
@@ -139,7 +139,7 @@ fn temporary_errors_say_themselves_when_to_try_again() {
 }
 
 #[test]
-fn temporary_errors_are_limited_by_the_retries() {
+fn retries_limit_temporary_errors() {
     sandboxed(async |stage| {
         let handler = on::create("fn")
             .retries(2)
@@ -161,7 +161,7 @@ fn temporary_errors_are_limited_by_the_retries() {
 }
 
 #[test]
-fn errors_are_limited_by_the_timeout_ahead_of_time() {
+fn retries_beyond_the_timeout_are_not_scheduled() {
     for arbitrarily in [false, true] {
         sandboxed(async |stage| {
             let handler = on::create("fn").timeout(25.0).backoff(10.0);
@@ -185,7 +185,7 @@ fn errors_are_limited_by_the_timeout_ahead_of_time() {
 }
 
 #[test]
-fn a_handler_that_runs_for_too_long_is_stopped_at_its_timeout() {
+fn running_handler_is_stopped_at_its_timeout() {
     sandboxed(async |stage| {
         let handler = on::create("fn").timeout(30.0).does(|_| async {
             tokio::time::sleep(Duration::from_secs(7200)).await;
@@ -195,7 +195,7 @@ fn a_handler_that_runs_for_too_long_is_stopped_at_its_timeout() {
         let _operator = stage.run([handler]).await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the end", || {
+            .wait_for("the failure", || {
                 stage
                     .log
                     .has("obj", "Creation is processed: 0 succeeded; 1 failed.")
@@ -213,7 +213,7 @@ fn a_handler_that_runs_for_too_long_is_stopped_at_its_timeout() {
 }
 
 #[test]
-fn the_timeout_counts_across_restarts_and_the_function_is_not_called_any_more() {
+fn timeout_counts_across_restarts_and_prevents_further_calls() {
     sandboxed(async |stage| {
         let handler = on::create("fn")
             .timeout(100.0)
@@ -253,7 +253,7 @@ fn retries_count_across_restarts() {
 }
 
 #[test]
-fn attempts_know_their_number_their_beginning_and_their_age() {
+fn attempts_have_their_number_start_and_runtime() {
     sandboxed(async |stage| {
         let handler = on::create("fn").does(|call| async move {
             if call.retry < 2 {
@@ -270,7 +270,7 @@ fn attempts_know_their_number_their_beginning_and_their_age() {
         assert_eq!(entries.len(), 3);
         for (number, entry) in entries.iter().enumerate() {
             assert_eq!(entry.retry as usize, number);
-            // Of the first one, the start was not written yet: the digits are more.
+            // The start of the first attempt is not stored yet and has a higher resolution.
             let difference = entry.started.duration_since(entries[0].started);
             assert!(difference.abs() < jiff::SignedDuration::from_millis(1));
             assert_eq!(entry.runtime.as_secs(), number as u64 * 60);
@@ -279,7 +279,7 @@ fn attempts_know_their_number_their_beginning_and_their_age() {
 }
 
 #[test]
-fn a_panic_is_an_error_of_the_handler_alone() {
+fn panic_fails_only_its_handler() {
     sandboxed(async |stage| {
         let panicking = on::create("fn")
             .retries(2)
@@ -332,7 +332,7 @@ fn blocking_handlers_have_the_same_outcomes() {
         assert_eq!(object["status"]["slow"]["retry"], 1);
         let line = "Handler 'panicking' failed with an exception and will stop now";
         stage
-            .until_so("the failure to be logged", || stage.log.has("obj", line))
+            .wait_for("the failure to be logged", || stage.log.has("obj", line))
             .await;
     });
 }

@@ -1,4 +1,4 @@
-//! Owned objects: handlers of children, and handlers that wait for them.
+//! Owned objects: child handlers, and handlers that wait for children.
 
 use kopf_core::cause::EventType;
 use kopf_core::field::FieldPath;
@@ -30,7 +30,7 @@ async fn delete_child(stage: &Stage, name: &str) {
     stage.api.deleted(&path).await;
 }
 
-/// Writes what has happened to the child into the status of its owner.
+/// Returns a handler that writes the state of the child to the status of its owner.
 fn observing() -> Declaration {
     on::child("observe", "configmaps").does(|call: Call| async move {
         let child = call.child.clone().unwrap();
@@ -47,7 +47,7 @@ fn observing() -> Declaration {
 }
 
 #[test]
-fn owners_see_the_changes_of_their_children() {
+fn owners_see_changes_of_their_children() {
     everywhere(async |stage| {
         let _operator = stage.run([on::create("make"), observing()]).await;
         let one = stage.create("one", json!({})).await;
@@ -70,7 +70,7 @@ fn owners_see_the_changes_of_their_children() {
 }
 
 #[test]
-fn children_of_others_are_ignored() {
+fn children_of_other_owners_are_ignored() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::create("make"), observing()]).await;
         let owner = stage.create("obj", json!({})).await;
@@ -83,12 +83,15 @@ fn children_of_others_are_ignored() {
         stage.pass(10.0).await;
         assert_eq!(stage.journal.count("observe"), 0);
         let child = stage.api.get(&stage.api.ns_path("configmaps/b")).await;
-        assert!(child.json["metadata"]["annotations"].is_null(), "no trace");
+        assert!(
+            child.json["metadata"]["annotations"].is_null(),
+            "it is not annotated"
+        );
     });
 }
 
 #[test]
-fn children_that_exist_already_are_seen_at_the_start() {
+fn existing_children_are_seen_at_startup() {
     everywhere(async |stage| {
         let owner = stage.create("obj", json!({})).await;
         create_child(stage, "a", &owner).await;
@@ -104,7 +107,7 @@ fn children_that_exist_already_are_seen_at_the_start() {
 }
 
 #[test]
-fn children_that_vanish_while_disconnected_are_deleted() {
+fn children_removed_while_disconnected_are_deleted() {
     sandboxed(async |stage| {
         let operator = stage.run([on::create("make"), observing()]).await;
         let owner = stage.create("obj", json!({})).await;
@@ -127,7 +130,7 @@ fn children_that_vanish_while_disconnected_are_deleted() {
 }
 
 #[test]
-fn quiet_owners_are_seen_in_their_newest_version() {
+fn idle_owners_are_seen_in_their_newest_version() {
     sandboxed(async |stage| {
         let observe = on::child("observe", "configmaps").does(|call: Call| async move {
             let spec = call.body().spec()["n"].clone();
@@ -149,7 +152,7 @@ fn quiet_owners_are_seen_in_their_newest_version() {
     });
 }
 
-/// Fails until the child says that it is ready.
+/// Returns a handler that fails until the child is ready.
 fn waiting() -> Declaration {
     on::create("make")
         .owns("configmaps")
@@ -162,7 +165,7 @@ fn waiting() -> Declaration {
 }
 
 #[test]
-fn owned_objects_end_the_wait_of_handlers() {
+fn changes_of_owned_objects_wake_waiting_handlers() {
     sandboxed(async |stage| {
         let operator = stage.run([waiting()]).await;
         let owner = stage.create("obj", json!({})).await;
@@ -179,12 +182,12 @@ fn owned_objects_end_the_wait_of_handlers() {
         assert!(is_handled(&stage.get("obj").await));
         change_child(stage, "a", json!({"n": "2"})).await;
         stage.pass(10.0).await;
-        assert_eq!(stage.journal.count("make"), 3, "nothing waits");
+        assert_eq!(stage.journal.count("make"), 3, "no handler waits");
     });
 }
 
 #[test]
-fn handlers_that_own_nothing_keep_waiting() {
+fn handlers_without_owned_resources_keep_waiting() {
     sandboxed(async |stage| {
         let other = on::create("other").does(|call: Call| async move {
             if call.retry < 1 {

@@ -1,4 +1,4 @@
-//! From what handlers want to be written to calls of the API (§13).
+//! Conversion of patches into API calls (§13).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::stage::{
     last_handled, sandboxed,
 };
 
-/// A transformation that puts a value there.
+/// Returns a transformation that sets a value.
 fn put(path: &'static [&'static str], value: Value) -> PatchFn {
     PatchFn::new("put", move |body: &mut Value| {
         let mut place = body;
@@ -29,7 +29,7 @@ fn put(path: &'static [&'static str], value: Value) -> PatchFn {
 }
 
 #[test]
-fn everything_is_written_in_four_calls_in_their_order() {
+fn patch_is_written_in_four_calls_in_order() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             call.patch.with(|patch| {
@@ -83,7 +83,7 @@ fn everything_is_written_in_four_calls_in_their_order() {
 }
 
 #[test]
-fn without_the_subresource_there_are_two_calls() {
+fn patch_is_written_in_two_calls_without_the_subresource() {
     everywhere_on(Kind::Plain, async |stage| {
         let make = on::create("make").does(|call| async move {
             call.patch.with(|patch| {
@@ -117,7 +117,7 @@ fn without_the_subresource_there_are_two_calls() {
 }
 
 #[test]
-fn objects_outside_of_namespaces_are_served_alike() {
+fn cluster_scoped_objects_are_handled() {
     everywhere_on(Kind::Cluster, async |stage| {
         let make = on::create("make").does(|_| async { gives(json!(1)) });
         let _operator = stage.run([make, on::delete("unmake")]).await;
@@ -128,14 +128,14 @@ fn objects_outside_of_namespaces_are_served_alike() {
             })
             .await;
         assert_eq!(finalizers(&object), [FINALIZER]);
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.ids(), ["make", "unmake"]);
         assert!(stage.writes().iter().all(|call| call.namespace.is_none()));
     });
 }
 
 #[test]
-fn a_transformation_that_changes_nothing_is_not_written() {
+fn transformation_without_changes_is_not_written() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             call.patch
@@ -150,7 +150,7 @@ fn a_transformation_that_changes_nothing_is_not_written() {
 }
 
 #[test]
-fn a_handler_that_changes_its_object_sees_that_as_handled() {
+fn changes_by_a_handler_are_an_update() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             call.patch
@@ -165,7 +165,7 @@ fn a_handler_that_changes_its_object_sees_that_as_handled() {
             })
             .await;
         stage.settled().await;
-        // The diff-base is of what the handler has seen, therefore its own change is an update.
+        // The diff-base is the essence that the handler received, so its own change is an update.
         assert_eq!(stage.journal.ids(), ["make", "updated"]);
         let diff = stage.journal.only("updated").diff;
         assert_eq!(diff, json!([["add", ["spec", "defaulted"], null, 1]]));
@@ -173,7 +173,7 @@ fn a_handler_that_changes_its_object_sees_that_as_handled() {
 }
 
 #[test]
-fn an_object_that_is_gone_when_it_is_to_be_written_is_no_error() {
+fn write_to_a_removed_object_is_not_an_error() {
     everywhere(async |stage| {
         let make = on::create("make").does(|_| async { gives(json!(1)) });
         let _operator = stage.run([make]).await;
@@ -183,7 +183,7 @@ fn an_object_that_is_gone_when_it_is_to_be_written_is_no_error() {
         stage.delete("obj").await;
         breakpoint.release();
         stage
-            .until_so("the end to be noticed", || {
+            .wait_for("the removal to be logged", || {
                 stage.log.has("obj", "Deleted, really deleted")
             })
             .await;
@@ -202,7 +202,7 @@ fn an_object_that_is_gone_when_it_is_to_be_written_is_no_error() {
 }
 
 #[test]
-fn a_refused_transformation_is_repeated_on_the_newer_object() {
+fn rejected_transformation_is_repeated_on_the_newer_version() {
     everywhere(async |stage| {
         let make = on::create("make");
         let _operator = stage.run([make, on::delete("unmake")]).await;
@@ -233,7 +233,7 @@ fn a_refused_transformation_is_repeated_on_the_newer_object() {
 }
 
 #[test]
-fn the_transformations_of_handlers_survive_a_refusal_too() {
+fn transformations_of_handlers_are_repeated_after_a_conflict() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             call.patch
@@ -241,7 +241,7 @@ fn the_transformations_of_handlers_survive_a_refusal_too() {
             gives(json!("result"))
         });
         let _operator = stage.run([make]).await;
-        // The third call is the JSON-patch.
+        // The third call is the JSON patch.
         let breakpoint = stage.breakpoint(3, Moment::Before);
         stage.create("obj", json!({"field": 1})).await;
         stage.within("the write", breakpoint.reached()).await;
@@ -265,10 +265,10 @@ fn the_transformations_of_handlers_survive_a_refusal_too() {
 }
 
 #[test]
-fn what_the_server_does_not_keep_is_worth_a_warning() {
+fn pruned_fields_are_logged_as_warnings() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
-            // The schema knows spec and status only.
+            // The schema has only spec and status.
             call.patch
                 .with(|patch| patch.set(&FieldPath::parse("unknown.field"), json!(1)));
             done()
@@ -316,7 +316,7 @@ fn lists_replace_lists_and_null_removes() {
 }
 
 #[test]
-fn a_refusal_without_a_visible_reason_is_not_the_end() {
+fn conflict_without_a_newer_version_is_retried() {
     sandboxed(async |stage| {
         let refusal = Fault::error(422).verb(Verb::Patch);
         stage.faults().inject(refusal.times(1));
@@ -334,7 +334,7 @@ fn a_refusal_without_a_visible_reason_is_not_the_end() {
 }
 
 #[test]
-fn what_the_server_will_never_accept_waits_for_a_change() {
+fn invalid_patch_waits_for_a_change() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             let label = call.body().spec()["label"].clone();
@@ -347,7 +347,7 @@ fn what_the_server_will_never_accept_waits_for_a_change() {
             .create("obj", json!({"label": "not a valid label!"}))
             .await;
         stage
-            .until_so("the refusal", || {
+            .wait_for("the rejection", || {
                 stage.writes().iter().any(|call| call.status == Some(422))
             })
             .await;
@@ -359,7 +359,7 @@ fn what_the_server_will_never_accept_waits_for_a_change() {
             .await;
         let tried = stage.journal.all().into_iter();
         let tried = tried.filter(|entry| entry.object == "obj");
-        assert_eq!(tried.count(), 1, "it would come to the same");
+        assert_eq!(tried.count(), 1, "a retry would fail again");
 
         stage
             .merge("obj", json!({"spec": {"label": "better"}}))
@@ -373,7 +373,7 @@ fn what_the_server_will_never_accept_waits_for_a_change() {
 }
 
 #[test]
-fn results_that_the_kind_has_no_place_for_are_lost_with_a_warning() {
+fn results_without_a_status_field_are_dropped_with_a_warning() {
     everywhere(async |stage| {
         let make = on::create("make").on(&["", "v1", "configmaps"]);
         let make = make.does(|_| async { gives(json!({"a": 1})) });
@@ -382,7 +382,7 @@ fn results_that_the_kind_has_no_place_for_are_lost_with_a_warning() {
         let config_map = kopf_tests::objects::config_map("settings", json!({"a": "1"}));
         stage.api.created(&path, &config_map).await;
         stage
-            .until_so("the object to be handled", || {
+            .wait_for("the object to be handled", || {
                 stage.log.has("settings", "inconsistencies")
             })
             .await;
@@ -396,7 +396,7 @@ fn results_that_the_kind_has_no_place_for_are_lost_with_a_warning() {
 }
 
 #[test]
-fn transformations_can_be_awaited() {
+fn transformations_can_be_async() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             let later = PatchFn::awaited("later", |mut body| {
@@ -424,7 +424,7 @@ fn transformations_can_be_awaited() {
     });
 }
 
-/// A handler that puts a number into `spec.put` by a transformation.
+/// Returns a handler that sets `spec.put` to a number by a transformation.
 fn putting() -> Declaration {
     on::create("make").does(|call| async move {
         call.patch
@@ -433,14 +433,15 @@ fn putting() -> Declaration {
     })
 }
 
-/// The JSON patches that the server has refused.
+/// Returns the rejected JSON patches.
 fn refused(stage: &Stage) -> Vec<Call> {
     let mut calls = stage.writes();
     calls.retain(|call| !call.is_accepted());
     calls
 }
 
-/// Asserts that the refusals are errors with this message, and that the same patch is sent each time.
+/// Asserts that the rejections are errors with this message and that the same patch is sent each
+/// time.
 #[track_caller]
 fn assert_refused(stage: &Stage, message: &str) {
     let records = stage.log.of("obj").into_iter();
@@ -461,7 +462,7 @@ fn assert_refused(stage: &Stage, message: &str) {
     }
 }
 
-/// Changes the schema of the case's kind so that `spec.put` is a text.
+/// Changes the schema of the test's CRD so that `spec.put` is a string.
 async fn constrain(stage: &Stage) {
     let group = stage.api.group();
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{group}");
@@ -472,14 +473,14 @@ async fn constrain(stage: &Stage) {
     let probe = stage.thing("probe", json!({"put": 1}));
     let path = format!("{}?dryRun=All", stage.path(""));
     kopf_tests::eventually("the schema to be in force", async || {
-        let answer = stage.api.create(&path, &probe).await;
-        (answer.code == 422).then_some(())
+        let response = stage.api.create(&path, &probe).await;
+        (response.code == 422).then_some(())
     })
     .await;
 }
 
 #[test]
-fn transformation_that_a_webhook_denies_is_an_error() {
+fn transformation_denied_by_a_webhook_is_an_error() {
     for code in [400, 403, 422] {
         everywhere(async |stage| {
             stage.use_real_time();
@@ -497,32 +498,32 @@ fn transformation_that_a_webhook_denies_is_an_error() {
             let _operator = stage.run([putting(), on::delete("unmake")]).await;
             stage.create("obj", json!({"field": 1})).await;
             stage
-                .until_so("two refusals", || refused(stage).len() >= 2)
+                .wait_for("two rejections", || refused(stage).len() >= 2)
                 .await;
             assert_refused(stage, "this field is reserved");
-            stage.delete_wholly("obj").await;
+            stage.delete_and_wait("obj").await;
             assert_eq!(stage.journal.ids(), ["make", "unmake"]);
         });
     }
 }
 
 #[test]
-fn transformation_that_the_schema_rejects_is_an_error() {
+fn transformation_rejected_by_the_schema_is_an_error() {
     everywhere(async |stage| {
         constrain(stage).await;
         let _operator = stage.run([putting(), on::delete("unmake")]).await;
         stage.create("obj", json!({"field": 1})).await;
         stage
-            .until_so("two refusals", || refused(stage).len() >= 2)
+            .wait_for("two rejections", || refused(stage).len() >= 2)
             .await;
         assert_refused(stage, "spec.put");
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.ids(), ["make", "unmake"]);
     });
 }
 
 #[test]
-fn the_front_can_replace_its_part_of_the_patch() {
+fn frontend_can_replace_its_part_of_the_patch() {
     everywhere(async |stage| {
         let part = |key: &str| {
             let mut patch = Patch::default();
@@ -557,20 +558,20 @@ fn the_front_can_replace_its_part_of_the_patch() {
 }
 
 #[test]
-fn rejected_transformation_is_sent_more_and_more_rarely() {
+fn rejected_transformation_is_repeated_with_backoff() {
     sandboxed(async |stage| {
         constrain(stage).await;
         let _operator = stage.run([putting(), on::delete("unmake")]).await;
         stage.create("obj", json!({"field": 1})).await;
         assert_rarer(&stage.seconds_of_writes(600).await);
         assert_refused(stage, "spec.put");
-        // Changes of others do not make it any longer.
+        // Foreign changes do not extend the patch.
         for value in 1..=5 {
             let labels = json!({"metadata": {"labels": {"value": value.to_string()}}});
             stage.merge("obj", labels).await;
             stage.sleep(10.0).await;
         }
         assert_refused(stage, "spec.put");
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
     });
 }

@@ -1,5 +1,5 @@
-//! A paused operator: it watches nothing and begins nothing, and goes on from a new listing. Here it
-//! is paused by a record of somebody more important.
+//! Paused operators: they watch nothing, start no handlers, and continue with a new listing. In
+//! these tests, a peer record of a higher priority pauses the operator.
 
 use kopf_core::settings::Backoffs;
 use kopf_sandbox::fault::{Fault, Verb};
@@ -27,7 +27,7 @@ async fn prepare(stage: &Stage) {
 }
 
 #[test]
-fn nothing_is_seen_in_a_pause_and_all_is_listed_after_it() {
+fn watching_stops_in_a_pause_and_relists_after_it() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let operator = stage
@@ -62,7 +62,7 @@ fn nothing_is_seen_in_a_pause_and_all_is_listed_after_it() {
 }
 
 #[test]
-fn no_request_is_sent_for_objects_in_a_pause() {
+fn no_requests_for_objects_are_sent_in_a_pause() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _operator = stage
@@ -72,7 +72,7 @@ fn no_request_is_sent_for_objects_in_a_pause() {
             .start()
             .await;
         paused(stage).await;
-        // Whatever asks for things is refused, and would be logged.
+        // All requests for things fail, which would be logged.
         stage.faults().inject(Fault::error(403).kind("things"));
         let before = stage.log.len();
         stage.pass(1_000.0).await;
@@ -83,11 +83,14 @@ fn no_request_is_sent_for_objects_in_a_pause() {
         );
         resumed(stage).await;
         let says = |text: &str| stage.log.records().iter().any(|r| r.message.contains(text));
-        assert!(says("is not possible"), "it is asked for after the pause");
+        assert!(
+            says("is not possible"),
+            "things are requested after the pause"
+        );
     });
 }
 
-/// Fails once, with this delay.
+/// Returns a handler that fails once with this delay.
 fn failing(delay: f64) -> Declaration {
     on::create("make").does(move |call| async move {
         match call.retry {
@@ -98,7 +101,7 @@ fn failing(delay: f64) -> Declaration {
 }
 
 #[test]
-fn handlers_do_not_begin_in_a_pause_because_their_time_has_come() {
+fn delayed_handlers_are_not_called_in_a_pause() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let operator = stage.operator([failing(10.0)]).peer("me", 0).start().await;
@@ -115,13 +118,13 @@ fn handlers_do_not_begin_in_a_pause_because_their_time_has_come() {
         assert_eq!(entry.brief(), ("make", 1));
         assert_eq!(
             entry.body["spec"]["x"], 2,
-            "it is not what was left in memory"
+            "the body is not from before the pause"
         );
     });
 }
 
 #[test]
-fn handlers_that_still_have_to_wait_after_a_pause_wait() {
+fn delays_continue_after_a_pause() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _operator = stage.operator([failing(100.0)]).peer("me", 0).start().await;
@@ -137,7 +140,7 @@ fn handlers_that_still_have_to_wait_after_a_pause_wait() {
 }
 
 #[test]
-fn running_handlers_end_and_what_they_leave_is_written() {
+fn running_handlers_finish_and_their_outcomes_are_written() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let make = on::create("make").does(|_| async {
@@ -152,7 +155,11 @@ fn running_handlers_end_and_what_they_leave_is_written() {
         stage.pass(60.0).await;
         assert_eq!(stage.get("obj").await["status"]["make"], "made");
         stage.pass(600.0).await;
-        assert_eq!(stage.journal.count("next"), 0, "it has not begun");
+        assert_eq!(
+            stage.journal.count("next"),
+            0,
+            "it is not called in the pause"
+        );
         resumed(stage).await;
         assert_eq!(stage.journal.ids(), ["make", "next"]);
         assert!(is_handled(&stage.get("obj").await));
@@ -160,7 +167,7 @@ fn running_handlers_end_and_what_they_leave_is_written() {
 }
 
 #[test]
-fn what_could_not_be_written_before_the_pause_is_written_in_it() {
+fn pending_patches_are_written_in_a_pause() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _operator = stage
@@ -173,7 +180,7 @@ fn what_could_not_be_written_before_the_pause_is_written_in_it() {
         stage.faults().inject(fault);
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the handler to be called", || {
+            .wait_for("the handler to be called", || {
                 stage.journal.count("make") == 1
             })
             .await;
@@ -185,7 +192,7 @@ fn what_could_not_be_written_before_the_pause_is_written_in_it() {
 }
 
 #[test]
-fn an_operator_can_be_paused_before_it_begins() {
+fn operator_can_be_paused_before_it_starts() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage.create("obj", json!({})).await;
@@ -204,7 +211,7 @@ fn an_operator_can_be_paused_before_it_begins() {
 }
 
 #[test]
-fn a_paused_operator_can_be_stopped() {
+fn paused_operator_can_be_stopped() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let operator = stage.operator([failing(10.0)]).peer("me", 0).start().await;

@@ -1,4 +1,4 @@
-//! Several operators for the same objects: who works, who pauses, and what they leave for each other.
+//! Operators for the same objects: priorities, pauses, and peering records.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn prepare(stage: &Stage) {
     stage.create_peering("default").await;
 }
 
-/// An operator of this name and priority, whose handler has its name, too.
+/// Starts an operator with this name and priority. Its handler has the same name.
 async fn peer<'a>(stage: &'a Stage, name: &str, priority: i64) -> Actor<'a> {
     let operator = stage.operator([on::create(name)]).peer(name, priority);
     let actor = operator.start().await;
@@ -26,15 +26,15 @@ async fn peer<'a>(stage: &'a Stage, name: &str, priority: i64) -> Actor<'a> {
     actor
 }
 
-/// Who handles an object that is created now.
-async fn who_works(stage: &Stage, object: &str) -> Vec<String> {
+/// Creates an object and returns the ids of the called handlers.
+async fn handled_by(stage: &Stage, object: &str) -> Vec<String> {
     stage.journal.clear();
     stage.create(object, json!({})).await;
     stage.settled().await;
     stage.journal.ids()
 }
 
-fn says(stage: &Stage, level: Level, text: &str) -> usize {
+fn logged(stage: &Stage, level: Level, text: &str) -> usize {
     let records = stage.log.records();
     let said = records
         .iter()
@@ -43,7 +43,7 @@ fn says(stage: &Stage, level: Level, text: &str) -> usize {
 }
 
 #[test]
-fn the_record_is_that_of_the_original() {
+fn record_has_the_format_of_the_original() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let operator = peer(stage, "one", 10).await;
@@ -62,14 +62,14 @@ fn the_record_is_that_of_the_original() {
         assert_eq!(writes.len(), 2);
         assert_eq!(writes[1].body, json!({"status": {"one": null}}));
         assert_eq!(
-            says(stage, Level::DEBUG, "Keep-alive in 'default' in 'test-"),
+            logged(stage, Level::DEBUG, "Keep-alive in 'default' in 'test-"),
             2
         );
     });
 }
 
 #[test]
-fn the_record_is_refreshed() {
+fn record_is_refreshed() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _operator = peer(stage, "one", 0).await;
@@ -88,15 +88,15 @@ fn the_record_is_refreshed() {
 }
 
 #[test]
-fn a_higher_priority_pauses_the_others() {
+fn higher_priority_pauses_others() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _low = peer(stage, "low", 1).await;
-        assert_eq!(who_works(stage, "a").await, ["low"]);
+        assert_eq!(handled_by(stage, "a").await, ["low"]);
         let high = peer(stage, "high", 2).await;
-        assert_eq!(who_works(stage, "b").await, ["high"]);
+        assert_eq!(handled_by(stage, "b").await, ["high"]);
         assert_eq!(
-            says(
+            logged(
                 stage,
                 Level::INFO,
                 "Pausing operations in favour of [<Peer high: "
@@ -104,12 +104,12 @@ fn a_higher_priority_pauses_the_others() {
             1
         );
         stage.pass(600.0).await;
-        assert_eq!(who_works(stage, "c").await, ["high"]);
+        assert_eq!(handled_by(stage, "c").await, ["high"]);
         high.stop().await;
         stage.settled().await;
-        assert_eq!(who_works(stage, "d").await, ["low"]);
+        assert_eq!(handled_by(stage, "d").await, ["low"]);
         assert_eq!(
-            says(
+            logged(
                 stage,
                 Level::INFO,
                 "Resuming operations after the pause. Conflicting operators with the same priority are gone."
@@ -120,7 +120,7 @@ fn a_higher_priority_pauses_the_others() {
 }
 
 #[test]
-fn an_operator_of_a_lower_priority_never_begins() {
+fn operator_of_a_lower_priority_never_starts_handling() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage.create("a", json!({})).await;
@@ -142,26 +142,30 @@ fn equal_priorities_pause_all_with_warnings() {
         prepare(stage).await;
         let _one = peer(stage, "one", 5).await;
         let two = peer(stage, "two", 5).await;
-        assert!(who_works(stage, "a").await.is_empty());
+        assert!(handled_by(stage, "a").await.is_empty());
         let possibly = "Possibly conflicting operators with the same priority: [<Peer ";
-        assert!(says(stage, Level::WARN, possibly) >= 2);
+        assert!(logged(stage, Level::WARN, possibly) >= 2);
         let pausing = "Pausing all operators, including self: [<Peer one: priority=5, ";
-        assert_eq!(says(stage, Level::WARN, pausing), 2);
+        assert_eq!(logged(stage, Level::WARN, pausing), 2);
         stage.pass(300.0).await;
         assert!(stage.journal.ids().is_empty());
         two.stop().await;
         stage.settled().await;
-        assert_eq!(stage.journal.ids(), ["one"], "it has waited for the object");
+        assert_eq!(
+            stage.journal.ids(),
+            ["one"],
+            "the object is handled after the pause"
+        );
     });
 }
 
 #[test]
-fn the_dead_are_ignored_and_removed() {
+fn expired_records_are_ignored_and_removed() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage.put_peer("dead", 100, 60, 61).await;
         let _one = peer(stage, "one", 0).await;
-        assert_eq!(who_works(stage, "a").await, ["one"]);
+        assert_eq!(handled_by(stage, "a").await, ["one"]);
         assert_eq!(stage.peer_names().await, ["one"]);
         let writes = stage.writes_to("default");
         assert!(
@@ -173,13 +177,13 @@ fn the_dead_are_ignored_and_removed() {
 }
 
 #[test]
-fn a_crashed_operator_is_waited_for_as_long_as_it_may_live() {
+fn crashed_operator_blocks_until_its_record_expires() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _low = peer(stage, "low", 1).await;
         let high = peer(stage, "high", 2).await;
         high.kill().await;
-        assert!(who_works(stage, "a").await.is_empty());
+        assert!(handled_by(stage, "a").await.is_empty());
         stage.pass(45.0).await;
         assert!(stage.journal.ids().is_empty());
         stage.pass(20.0).await;
@@ -189,7 +193,7 @@ fn a_crashed_operator_is_waited_for_as_long_as_it_may_live() {
 }
 
 #[test]
-fn garbage_in_the_object_is_left_alone() {
+fn invalid_records_are_kept() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage.write_peer("note", json!("hello")).await;
@@ -197,34 +201,30 @@ fn garbage_in_the_object_is_left_alone() {
             .write_peer("odd", json!({"priority": "top", "lifetime": [1]}))
             .await;
         let _one = peer(stage, "one", 0).await;
-        assert_eq!(who_works(stage, "a").await, ["one"]);
+        assert_eq!(handled_by(stage, "a").await, ["one"]);
         assert_eq!(stage.peer_names().await, ["note", "odd", "one"]);
     });
 }
 
 #[test]
-fn without_kinds_or_objects_an_operator_works_alone() {
+fn operator_runs_without_peering_crds_or_objects() {
     sandboxed(async |stage| {
         let _one = peer(stage, "one", 0).await;
-        assert_eq!(who_works(stage, "a").await, ["one"]);
+        assert_eq!(handled_by(stage, "a").await, ["one"]);
         stage.define_peerings().await;
         stage.pass(60.0).await;
         assert_eq!(
-            who_works(stage, "b").await,
+            handled_by(stage, "b").await,
             ["one"],
-            "there is no object here"
+            "there is no peering object"
         );
-        assert!(says(stage, Level::DEBUG, "Keep-alive in 'default' in") > 0);
+        assert!(logged(stage, Level::DEBUG, "Keep-alive in 'default' in") > 0);
         stage.create_peering("default").await;
         stage.settled().await;
-        assert_eq!(
-            stage.peer_names().await,
-            ["one"],
-            "it takes part from now on"
-        );
+        assert_eq!(stage.peer_names().await, ["one"], "it joins the peering");
         stage.put_peer("boss", 1, 600, 0).await;
         stage.settled().await;
-        assert!(who_works(stage, "c").await.is_empty());
+        assert!(handled_by(stage, "c").await.is_empty());
         stage.delete_peering("default").await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["one"]);
@@ -232,18 +232,18 @@ fn without_kinds_or_objects_an_operator_works_alone() {
 }
 
 #[test]
-fn a_standalone_operator_asks_nobody() {
+fn standalone_operator_ignores_peers() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage.put_peer("boss", 100, 600, 0).await;
         let _operator = stage.run([on::create("alone")]).await;
-        assert_eq!(who_works(stage, "a").await, ["alone"]);
+        assert_eq!(handled_by(stage, "a").await, ["alone"]);
         assert_eq!(stage.peer_names().await, ["boss"]);
     });
 }
 
 #[test]
-fn mandatory_peering_is_waited_for() {
+fn mandatory_peering_pauses_the_operator_while_missing() {
     sandboxed(async |stage| {
         let operator = stage
             .operator([on::create("one")])
@@ -254,9 +254,9 @@ fn mandatory_peering_is_waited_for() {
             .peer("one", 0)
             .start()
             .await;
-        assert!(who_works(stage, "a").await.is_empty(), "without the kinds");
+        assert!(handled_by(stage, "a").await.is_empty(), "without the CRDs");
         let missing = "The CRDs of peering objects are not found.";
-        assert_eq!(says(stage, Level::WARN, missing), 1);
+        assert_eq!(logged(stage, Level::WARN, missing), 1);
         stage.define_peerings().await;
         stage.pass(60.0).await;
         assert!(stage.journal.ids().is_empty(), "without the object");
@@ -269,15 +269,15 @@ fn mandatory_peering_is_waited_for() {
         stage.delete_peering("special").await;
         stage.settled().await;
         assert!(
-            who_works(stage, "b").await.is_empty(),
-            "it is missing again"
+            handled_by(stage, "b").await.is_empty(),
+            "the object is missing again"
         );
         operator.stop().await;
     });
 }
 
 #[test]
-fn stealthy_operators_do_not_log_their_signs_of_life() {
+fn stealthy_operators_do_not_log_keepalives() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _operator = stage
@@ -288,12 +288,12 @@ fn stealthy_operators_do_not_log_their_signs_of_life() {
             .await;
         stage.pass(200.0).await;
         assert_eq!(stage.peer_names().await, ["one"]);
-        assert_eq!(says(stage, Level::DEBUG, "Keep-alive"), 0);
+        assert_eq!(logged(stage, Level::DEBUG, "Keep-alive"), 0);
     });
 }
 
 #[test]
-fn lifetimes_are_up_to_the_settings() {
+fn lifetime_is_configurable() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _operator = stage
@@ -311,7 +311,7 @@ fn lifetimes_are_up_to_the_settings() {
 }
 
 #[test]
-fn both_groups_are_used_if_both_are_there() {
+fn both_groups_are_used_if_available() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage.define_legacy_peerings().await;
@@ -326,7 +326,7 @@ fn both_groups_are_used_if_both_are_there() {
 }
 
 #[test]
-fn operators_of_the_whole_cluster_have_a_peering_of_their_own() {
+fn cluster_wide_operators_use_cluster_scoped_peerings() {
     sandboxed_on(Kind::Cluster, async |stage| {
         stage.define_peerings().await;
         let path = "/apis/kopf.dev/v1/clusterkopfpeerings/default";
@@ -334,7 +334,7 @@ fn operators_of_the_whole_cluster_have_a_peering_of_their_own() {
         let status = stage.api.get(path).await.json["status"].take();
         assert_eq!(status["one"]["priority"], 0);
         assert_eq!(
-            says(
+            logged(
                 stage,
                 Level::DEBUG,
                 "Keep-alive in 'default' cluster-wide: ok."
@@ -344,30 +344,30 @@ fn operators_of_the_whole_cluster_have_a_peering_of_their_own() {
         let boss = json!({"status": {"boss": {"priority": 1}}});
         stage.api.merged(path, &boss).await;
         stage.settled().await;
-        assert!(who_works(stage, "a").await.is_empty());
+        assert!(handled_by(stage, "a").await.is_empty());
     });
 }
 
 #[test]
-fn an_operator_that_may_not_take_part_works() {
+fn operator_without_peering_permissions_runs() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage
             .faults()
             .inject(Fault::error(403).kind("kopfpeerings"));
         let one = peer(stage, "one", 0).await;
-        assert_eq!(who_works(stage, "a").await, ["one"]);
+        assert_eq!(handled_by(stage, "a").await, ["one"]);
         assert_eq!(
-            says(stage, Level::WARN, "Watching of kopfpeerings.v1.kopf.dev"),
+            logged(stage, Level::WARN, "Watching of kopfpeerings.v1.kopf.dev"),
             1
         );
         assert_eq!(
-            says(stage, Level::WARN, "Keep-alive in 'default' in 'test-"),
+            logged(stage, Level::WARN, "Keep-alive in 'default' in 'test-"),
             1
         );
         stage.pass(3_600.0).await;
         assert_eq!(
-            says(stage, Level::WARN, "Watching of kopfpeerings.v1.kopf.dev"),
+            logged(stage, Level::WARN, "Watching of kopfpeerings.v1.kopf.dev"),
             1
         );
         one.stop().await;
@@ -375,7 +375,7 @@ fn an_operator_that_may_not_take_part_works() {
 }
 
 #[test]
-fn an_exit_does_not_wait_for_a_server_that_does_not_answer() {
+fn exit_does_not_wait_for_an_unresponsive_server() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let one = peer(stage, "one", 0).await;
@@ -388,7 +388,7 @@ fn an_exit_does_not_wait_for_a_server_that_does_not_answer() {
         let took = stage.now() - before;
         assert!(took.get_seconds() <= 5, "{took}");
         assert_eq!(
-            says(stage, Level::WARN, "Couldn't remove self from the peering"),
+            logged(stage, Level::WARN, "Couldn't remove self from the peering"),
             1
         );
     });
@@ -427,7 +427,7 @@ fn operators_are_frozen_and_resumed_by_commands() {
         let peers = stage.peers().await;
         assert_eq!(peers["me@here"]["priority"], 100);
         assert_eq!(peers["me@here"]["lifetime"], 600);
-        assert!(who_works(stage, "a").await.is_empty());
+        assert!(handled_by(stage, "a").await.is_empty());
         let back = async || {
             let outcome = resume(&client, command("default"), &here(stage), "me@here").await;
             outcome.unwrap()
@@ -441,7 +441,7 @@ fn operators_are_frozen_and_resumed_by_commands() {
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["one"]);
         assert_eq!(stage.peer_names().await, ["one"]);
-        // There is nothing to take back, but somebody else is there.
+        // Nothing is frozen by this identity, but another peer exists.
         let outcome = back().await;
         assert_eq!(outcome.unchanged, [place.as_str()]);
         assert!(outcome.changed.is_empty(), "{outcome:?}");
@@ -450,7 +450,7 @@ fn operators_are_frozen_and_resumed_by_commands() {
 }
 
 #[test]
-fn those_who_are_not_frozen_are_told() {
+fn operators_that_keep_running_are_reported() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _high = peer(stage, "high", 101).await;
@@ -466,15 +466,19 @@ fn those_who_are_not_frozen_are_told() {
 }
 
 #[test]
-fn a_record_that_others_remove_is_restored_but_not_in_haste() {
+fn removed_record_is_restored_with_backoff() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _one = peer(stage, "one", 0).await;
         stage.pass(10.0).await;
         stage.remove_peer("one").await;
         stage.settled().await;
-        assert_eq!(stage.peer_names().await, ["one"], "it is back at once");
-        // Somebody removes it again and again.
+        assert_eq!(
+            stage.peer_names().await,
+            ["one"],
+            "it is restored immediately"
+        );
+        // Another client removes the record repeatedly.
         let before = stage.writes_to("default").len();
         for _ in 0..30 {
             stage.remove_peer("one").await;
@@ -486,7 +490,7 @@ fn a_record_that_others_remove_is_restored_but_not_in_haste() {
 }
 
 #[test]
-fn commands_say_what_is_missing() {
+fn commands_report_missing_resources() {
     sandboxed(async |stage| {
         let (service, _line) = stage.recorder.record(stage.api.client().clone());
         let client = kopf_client::Client::from_service(service, "default");
@@ -526,7 +530,7 @@ fn commands_say_what_is_missing() {
 }
 
 #[test]
-fn one_conflict_in_one_namespace_pauses_the_operator_as_a_whole() {
+fn conflict_in_one_namespace_pauses_the_whole_operator() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let other = stage.api.unique("other");
@@ -541,14 +545,17 @@ fn one_conflict_in_one_namespace_pauses_the_operator_as_a_whole() {
         patterns.push(other.parse().unwrap());
         let operator = stage.operator([on::create("one")]).peer("one", 0);
         let _operator = operator.scope(Scope::Namespaces(patterns)).start().await;
-        assert_eq!(who_works(stage, "a").await, ["one"]);
+        assert_eq!(handled_by(stage, "a").await, ["one"]);
         let path = format!("{path}/default");
         let boss = json!({"status": {"boss": {"priority": 1}}});
         let status = stage.api.merge(&path, &boss).await.json["status"].take();
-        assert_eq!(status["one"]["priority"], 0, "it is there, too");
+        assert_eq!(
+            status["one"]["priority"], 0,
+            "the operator has a record there"
+        );
         stage.settled().await;
-        assert!(who_works(stage, "b").await.is_empty());
-        // Namespaces that are not there any more pause nobody.
+        assert!(handled_by(stage, "b").await.is_empty());
+        // Peers in removed namespaces are ignored.
         let namespace = format!("/api/v1/namespaces/{other}");
         stage.api.deleted(&namespace).await;
         stage.pass(10.0).await;
@@ -557,7 +564,7 @@ fn one_conflict_in_one_namespace_pauses_the_operator_as_a_whole() {
 }
 
 #[test]
-fn the_dead_are_not_waited_for_by_those_who_cannot_write() {
+fn expired_peers_are_ignored_even_if_they_cannot_be_removed() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _low = peer(stage, "low", 1).await;
@@ -565,14 +572,14 @@ fn the_dead_are_not_waited_for_by_those_who_cannot_write() {
         high.kill().await;
         let refused = Fault::error(422).kind("kopfpeerings").verb(Verb::Patch);
         stage.faults().inject(refused);
-        assert!(who_works(stage, "a").await.is_empty());
+        assert!(handled_by(stage, "a").await.is_empty());
         stage.pass(100.0).await;
         assert_eq!(stage.journal.ids(), ["low"]);
     });
 }
 
 #[test]
-fn one_failure_does_not_end_the_look_for_others() {
+fn failed_listing_of_peers_is_repeated_before_handling() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage.put_peer("boss", 100, 1_000_000, 0).await;
@@ -586,7 +593,7 @@ fn one_failure_does_not_end_the_look_for_others() {
 }
 
 #[test]
-fn an_outage_of_peerings_is_not_waited_for_forever() {
+fn outage_of_peerings_does_not_block_the_operator() {
     sandboxed(async |stage| {
         prepare(stage).await;
         stage.create("obj", json!({})).await;
@@ -600,6 +607,9 @@ fn an_outage_of_peerings_is_not_waited_for_forever() {
             .await;
         stage.pass(100.0).await;
         assert_eq!(stage.journal.ids(), ["one"]);
-        assert!(!operator.inspect().health().is_alive(), "it is reported");
+        assert!(
+            !operator.inspect().health().is_alive(),
+            "the outage is reported"
+        );
     });
 }

@@ -1,4 +1,4 @@
-//! Log records posted as k8s-events.
+//! Log records posted as Kubernetes events.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::front::{done, gives, indexed, on, permanent, temporary};
 use crate::stage::{Kind, Stage, everywhere, everywhere_on, sandboxed};
 
 #[test]
-fn by_default_the_log_of_an_object_goes_to_its_events() {
+fn logs_of_objects_are_posted_as_events() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             call.logger.info("an info");
@@ -26,7 +26,7 @@ fn by_default_the_log_of_an_object_goes_to_its_events() {
             .await;
         let object = stage.create("obj", json!({})).await;
         stage
-            .until_so("all events", || stage.posts().len() >= 5)
+            .wait_for("all events", || stage.posts().len() >= 5)
             .await;
         stage.settled().await;
         let posts = stage.posts();
@@ -59,7 +59,7 @@ fn by_default_the_log_of_an_object_goes_to_its_events() {
     });
 }
 
-/// Texts of all posted events, sorted, without repeats.
+/// Returns the messages of all posted events, sorted and deduplicated.
 fn messages(stage: &Stage) -> Vec<String> {
     let posts = stage.posts();
     let texts = posts.iter().filter_map(|post| post["message"].as_str());
@@ -99,12 +99,12 @@ fn routine_records_are_not_posted_and_records_of_handlers_are() {
             "from the timer",
         ];
         stage
-            .until_so("records of all handlers", || {
+            .wait_for("records of all handlers", || {
                 messages(stage).len() >= expected.len()
             })
             .await;
         stage
-            .until_so("several ticks", || stage.journal.count("tick") >= 5)
+            .wait_for("several ticks", || stage.journal.count("tick") >= 5)
             .await;
         assert_eq!(messages(stage), expected);
         assert!(stage.log.has("obj", "Timer 'tick' succeeded."));
@@ -124,14 +124,14 @@ fn failures_of_timers_are_posted() {
             .await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the event", || !stage.posts().is_empty())
+            .wait_for("the event", || !stage.posts().is_empty())
             .await;
         assert_eq!(messages(stage), ["Timer 'tick' failed permanently: no way"]);
     });
 }
 
 #[test]
-fn posting_can_be_switched_off() {
+fn posting_can_be_disabled() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             call.logger.error("an error");
@@ -152,7 +152,7 @@ fn posting_can_be_switched_off() {
 }
 
 #[test]
-fn repeats_are_folded_and_handling_never_waits() {
+fn repeats_are_merged_and_handling_never_waits() {
     sandboxed(async |stage| {
         let make = on::create("make").does(|call| async move {
             for _ in 0..1000 {
@@ -189,7 +189,7 @@ fn repeats_are_folded_and_handling_never_waits() {
 }
 
 #[test]
-fn a_server_that_takes_no_events_is_not_in_the_way() {
+fn rejected_events_do_not_affect_handling() {
     sandboxed(async |stage| {
         let refusal = kopf_sandbox::fault::Fault::error(403).kind("events");
         stage.faults().inject(refusal);
@@ -202,12 +202,12 @@ fn a_server_that_takes_no_events_is_not_in_the_way() {
         stage.pass(30.0).await;
         let warned = stage.log.records().into_iter();
         let warned = warned.filter(|record| record.level == tracing::Level::WARN);
-        assert!(warned.count() > 0, "nobody was told");
+        assert!(warned.count() > 0, "the rejection is logged");
     });
 }
 
 #[test]
-fn events_of_objects_outside_of_namespaces_go_to_the_default_one() {
+fn events_of_cluster_scoped_objects_are_posted_to_the_default_namespace() {
     everywhere_on(Kind::Cluster, async |stage| {
         let _operator = stage
             .operator([on::create("make")])
@@ -216,7 +216,7 @@ fn events_of_objects_outside_of_namespaces_go_to_the_default_one() {
             .await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("all events", || stage.posts().len() >= 2)
+            .wait_for("all events", || stage.posts().len() >= 2)
             .await;
         let posts = stage.posts();
         assert_eq!(posts[0]["metadata"]["namespace"], "default");

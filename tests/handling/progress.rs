@@ -1,4 +1,4 @@
-//! Several handlers, several cycles, one cause: what is kept on the object meanwhile (§9).
+//! Progress records of several handlers over several cycles of one cause (§9).
 
 use kopf_core::cause::Reason;
 use kopf_core::lifecycle::{AllAtOnce, OneByOne, Randomized, Shuffled};
@@ -10,7 +10,7 @@ use crate::stage::{
 };
 
 #[test]
-fn by_default_one_handler_is_called_per_cycle_and_failing_ones_give_way() {
+fn default_lifecycle_calls_one_handler_per_cycle_and_rotates_failing_ones() {
     sandboxed(async |stage| {
         let handler = |id: &str, failures: u32| {
             on::create(id).does(move |call| async move {
@@ -42,7 +42,7 @@ fn by_default_one_handler_is_called_per_cycle_and_failing_ones_give_way() {
 }
 
 #[test]
-fn one_by_one_waits_for_the_first() {
+fn one_by_one_retries_the_first_handler_before_the_next() {
     sandboxed(async |stage| {
         let first = on::create("first").does(|call| async move {
             if call.retry < 2 {
@@ -88,7 +88,7 @@ fn all_at_once_calls_all_and_writes_once() {
 }
 
 #[test]
-fn random_lifecycles_call_everybody_once() {
+fn random_lifecycles_call_each_handler_once() {
     everywhere(async |stage| {
         let handlers = || ["a", "b", "c"].map(on::create);
         let operator = stage
@@ -117,7 +117,7 @@ fn random_lifecycles_call_everybody_once() {
 }
 
 #[test]
-fn records_are_kept_in_the_originals_format() {
+fn records_have_the_format_of_the_original() {
     sandboxed(async |stage| {
         let failing = on::create("failing").does(|_| async { temporary("not \"yet\" ä", 60.0) });
         let _operator = stage.run([failing, on::create("waiting")]).await;
@@ -167,7 +167,7 @@ fn records_are_kept_in_the_originals_format() {
 }
 
 #[test]
-fn a_finished_handler_is_not_called_again_while_others_are_retried() {
+fn finished_handler_is_not_called_again_while_others_are_retried() {
     sandboxed(async |stage| {
         let slow = on::create("slow").does(|call| async move {
             if call.retry < 3 {
@@ -194,7 +194,7 @@ fn a_finished_handler_is_not_called_again_while_others_are_retried() {
 }
 
 #[test]
-fn a_permanent_failure_ends_the_cause_until_the_next_change() {
+fn permanent_failure_lasts_until_the_next_change() {
     everywhere(async |stage| {
         let failing = on::update("updated").does(|_| async { permanent("never") });
         let _operator = stage.run([on::create("created"), failing]).await;
@@ -216,7 +216,7 @@ fn a_permanent_failure_ends_the_cause_until_the_next_change() {
 }
 
 #[test]
-fn newer_edits_join_an_update_that_is_being_retried() {
+fn later_changes_join_an_update_during_its_retries() {
     sandboxed(async |stage| {
         let slow = on::update("slow").does(|call| async move {
             if call.retry < 1 {
@@ -247,7 +247,7 @@ fn newer_edits_join_an_update_that_is_being_retried() {
 }
 
 #[test]
-fn a_new_cause_supersedes_an_unfinished_one() {
+fn new_cause_supersedes_an_unfinished_one() {
     sandboxed(async |stage| {
         let creating = on::create("created").does(|_| async { temporary("not yet", 600.0) });
         let _operator = stage
@@ -256,7 +256,7 @@ fn a_new_cause_supersedes_an_unfinished_one() {
         stage.create_settled("obj", json!({})).await;
         let object = stage.get("obj").await;
         assert_eq!(progress(&object, "created")["retries"], 1);
-        // Another finalizer, so that the object can be seen afterwards.
+        // A foreign finalizer keeps the object.
         let ours = object["metadata"]["finalizers"][0].clone();
         let finalizers = json!({"metadata": {"finalizers": [ours, "example.com/other"]}});
         stage.merge("obj", finalizers).await;
@@ -265,7 +265,7 @@ fn a_new_cause_supersedes_an_unfinished_one() {
         stage.settled().await;
         let texts: Vec<_> = stage.log.of("obj").into_iter().map(|r| r.message).collect();
         let superseded = texts.iter().find(|text| text.contains("superseded by"));
-        let superseded = superseded.unwrap_or_else(|| panic!("nothing about it in {texts:#?}"));
+        let superseded = superseded.unwrap_or_else(|| panic!("no message about it in {texts:#?}"));
         assert_eq!(
             superseded,
             "Creation is superseded by deletion: 1 succeeded; 0 failed; 1 left to the moment."
@@ -277,9 +277,9 @@ fn a_new_cause_supersedes_an_unfinished_one() {
 }
 
 #[test]
-fn a_handler_of_both_causes_goes_on_with_its_progress() {
+fn handler_of_both_causes_keeps_its_progress() {
     sandboxed(async |stage| {
-        // A field handler is for creations, updates and deletions alike.
+        // Field handlers react to creations, updates and deletions.
         let watched = on::field("watched", "spec.field").does(|call| async move {
             if call.retry < 2 {
                 return temporary("not yet", 60.0);
@@ -309,7 +309,7 @@ fn a_handler_of_both_causes_goes_on_with_its_progress() {
 }
 
 #[test]
-fn records_of_unknown_handlers_are_left_alone() {
+fn records_of_unknown_handlers_are_kept() {
     everywhere(async |stage| {
         let _operator = stage.run([on::create("made")]).await;
         let record = r#"{"started":"2026-01-02T03:04:05.678901+00:00","purpose":"create","retries":3,"success":false,"failure":false}"#;

@@ -1,4 +1,4 @@
-//! One object at a time, many objects at once (§1).
+//! Order and concurrency of objects (§1).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::front::{Declaration, done, gives, is_foreign, on, temporary};
 use crate::stage::{everywhere, finalizers, is_handled, sandboxed};
 
-/// A handler that takes ten seconds, and tells how many of its kind ran at once at most.
+/// Returns a handler that takes ten seconds and reports the maximum number of concurrent calls.
 fn slow(id: &str) -> (Declaration, Arc<AtomicUsize>) {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = Arc::clone(&most);
@@ -28,7 +28,7 @@ fn slow(id: &str) -> (Declaration, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn different_objects_are_handled_at_once() {
+fn objects_are_handled_concurrently() {
     sandboxed(async |stage| {
         let (handler, most) = slow("slow");
         let _operator = stage.run([handler]).await;
@@ -45,7 +45,7 @@ fn different_objects_are_handled_at_once() {
 }
 
 #[test]
-fn handlers_of_one_object_never_run_at_once() {
+fn handlers_of_one_object_never_overlap() {
     sandboxed(async |stage| {
         let (handler, most) = slow("slow");
         let also = handler.also(on::update("changed"));
@@ -78,7 +78,7 @@ fn only_the_newest_version_is_handled() {
 }
 
 #[test]
-fn the_number_of_objects_at_once_can_be_limited() {
+fn number_of_concurrent_objects_is_limited() {
     sandboxed(async |stage| {
         let (handler, most) = slow("slow");
         let _operator = stage
@@ -96,7 +96,7 @@ fn the_number_of_objects_at_once_can_be_limited() {
 }
 
 #[test]
-fn objects_that_wait_do_not_count_against_the_limit() {
+fn waiting_objects_need_no_permits() {
     sandboxed(async |stage| {
         let waiting = on::create("waiting").does(|_| async { temporary("wait", 100_000.0) });
         let _operator = stage
@@ -113,7 +113,7 @@ fn objects_that_wait_do_not_count_against_the_limit() {
 }
 
 #[test]
-fn a_stopped_operator_ends_what_it_is_doing() {
+fn stopped_operator_finishes_running_handlers() {
     sandboxed(async |stage| {
         let slow = on::create("slow").does(|_| async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -131,7 +131,7 @@ fn a_stopped_operator_ends_what_it_is_doing() {
 }
 
 #[test]
-fn a_stopped_operator_does_not_wait_for_ever() {
+fn stopped_operator_aborts_endless_handlers() {
     sandboxed(async |stage| {
         let endless = on::create("endless").does(|_| async {
             tokio::time::sleep(Duration::from_secs(100_000)).await;
@@ -152,7 +152,7 @@ fn a_stopped_operator_does_not_wait_for_ever() {
 }
 
 #[test]
-fn a_stopped_operator_leaves_sleeping_objects_as_they_are() {
+fn stopped_operator_leaves_delayed_objects_unchanged() {
     sandboxed(async |stage| {
         let waiting = on::create("waiting").does(|call| async move {
             if call.retry == 0 {
@@ -178,7 +178,7 @@ fn a_stopped_operator_leaves_sleeping_objects_as_they_are() {
 }
 
 #[test]
-fn many_objects_come_and_go() {
+fn many_objects_are_created_and_deleted() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move { gives(json!(call.body().name())) });
         let operator = stage.run([make, on::delete("unmake")]).await;
@@ -203,7 +203,7 @@ fn many_objects_come_and_go() {
         assert_eq!(stage.journal.count("make"), 30);
         assert_eq!(stage.journal.count("unmake"), 30);
         stage
-            .until_so("all to be forgotten", || {
+            .wait_for("all objects to be dropped", || {
                 operator.inspect().snapshot().objects == 0
             })
             .await;
@@ -211,7 +211,7 @@ fn many_objects_come_and_go() {
 }
 
 #[test]
-fn vanished_objects_are_forgotten_with_the_next_listing() {
+fn removed_objects_are_dropped_by_the_next_listing() {
     sandboxed(async |stage| {
         let operator = stage.run([on::create("make")]).await;
         for name in ["stays", "goes"] {
@@ -234,7 +234,7 @@ fn vanished_objects_are_forgotten_with_the_next_listing() {
 }
 
 #[test]
-fn fresh_changes_overtake_what_is_listed() {
+fn new_changes_are_handled_before_listed_objects() {
     sandboxed(async |stage| {
         for number in 0..200 {
             stage.create(&format!("listed-{number}"), json!({})).await;
@@ -252,8 +252,8 @@ fn fresh_changes_overtake_what_is_listed() {
         let order: Vec<_> = stage.journal.all().into_iter().map(|e| e.object).collect();
         assert_eq!(order.len(), 201);
         let position = order.iter().position(|name| name == "fresh").unwrap();
-        // With handlers in another thread, all listed objects can be in their handlers by then:
-        // permits are not held meanwhile.
+        // With handlers in another thread, all listed objects can already be in their handlers:
+        // permits are not held during calls.
         if is_foreign() {
             return;
         }

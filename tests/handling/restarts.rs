@@ -1,6 +1,6 @@
-//! The operator dies at every single write of every trace, before or after the server has done it,
-//! and another one goes on: in the end, the object is the same, and nothing that was recorded as
-//! finished is done twice.
+//! The operator is killed at every write of every trace, before or after the server processes it,
+//! and restarted. The object must end in the same state, and no outcome recorded as final may be
+//! repeated.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use crate::front::{gives, on};
 use crate::stage::{Actor, Entry, LAST_HANDLED, Stage, sandboxed};
 use crate::traces::{ALL, C, Trace};
 
-/// How a play has ended.
+/// The final state of a trace.
 struct Ending {
     object: Value,
     writes: Vec<Call>,
@@ -21,7 +21,7 @@ struct Ending {
     interrupted: bool,
 }
 
-/// Plays a trace; the operator dies at its n-th write.
+/// Runs a trace. The operator is killed at its n-th write.
 fn play(trace: Trace, touching: bool, death: Option<(u64, Moment)>) -> Option<Ending> {
     let mut ending = None;
     sandboxed(async |stage| {
@@ -46,7 +46,7 @@ fn play(trace: Trace, touching: bool, death: Option<(u64, Moment)>) -> Option<En
     ending
 }
 
-/// Lets two minutes pass; should the operator get to the breakpoint, another one takes over.
+/// Lets two minutes pass. If the operator reaches the breakpoint, it is killed and restarted.
 async fn rest(stage: &Stage, operator: &Actor<'_>, breakpoint: Option<&Breakpoint>) {
     if let Some(breakpoint) = breakpoint
         && !breakpoint.is_reached()
@@ -63,7 +63,7 @@ async fn rest(stage: &Stage, operator: &Actor<'_>, breakpoint: Option<&Breakpoin
     stage.pass(120.0).await;
 }
 
-/// What must be the same in the end.
+/// Removes fields that may differ.
 fn remains(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for key in [
@@ -80,8 +80,8 @@ fn remains(mut object: Value) -> Value {
     object
 }
 
-/// Results go to the status after everything else is written to the object: those of a cycle that
-/// was interrupted between the two are lost, as the formats of the original would have it.
+/// Removes lost results. Results are written to the status after the patch of the object, so the
+/// formats of the original lose those of a cycle that is interrupted in between.
 fn without_lost_results(object: &Value, lost: Option<&Call>) -> Value {
     let mut object = object.clone();
     let lost = lost.filter(|call| call.subresource.as_deref() == Some("status"));
@@ -97,8 +97,8 @@ fn without_lost_results(object: &Value, lost: Option<&Call>) -> Value {
     object
 }
 
-/// A handler that is recorded as finished is not called until its record is gone; and a cause that
-/// is recorded as handled has no handlers called, but those for resuming.
+/// Checks that handlers are not called while they are recorded as finished, and that only resume
+/// handlers are called for a cause that is recorded as handled.
 #[track_caller]
 fn check_records(ending: &Ending, what: &str) {
     let accepted: Vec<_> = ending
@@ -134,21 +134,21 @@ fn check_records(ending: &Ending, what: &str) {
         let essence = json!({"spec": entry.body["spec"]});
         assert!(
             !is_change || handled != Some(essence),
-            "{what}: {} is called for what is recorded as handled",
+            "{what}: {} is called for a state that is recorded as handled",
             entry.id
         );
     }
 }
 
 #[test]
-fn what_is_done_twice_is_noticed() {
+fn repeated_calls_are_detected() {
     sandboxed(async |stage| {
         let operator = stage.run((C.handlers)()).await;
         let breakpoint = stage.breakpoint(1, Moment::After);
         stage.create("obj", json!({"field": "value"})).await;
         breakpoint.reached().await;
         operator.kill().await;
-        // The operator is right to call the handler again: somebody has removed its record.
+        // Another client removes the record, so the operator calls the handler again.
         let removed = json!({"metadata": {"annotations": {"kopf.zalando.org/a": null}}});
         stage.merge("obj", removed).await;
         operator.start().await;
@@ -181,8 +181,8 @@ fn restart_everywhere(trace: Trace, touching: bool) {
                 trace.name
             );
             let death = Some((nth as u64, moment));
-            let ending = play(trace, touching, death).expect("the baseline has run, too");
-            assert!(ending.interrupted, "{what}: the write did not come");
+            let ending = play(trace, touching, death).expect("the uninterrupted trace ran");
+            assert!(ending.interrupted, "{what}: the write was not sent");
             check_records(&ending, &what);
             let next = match moment {
                 Moment::After => baseline.writes.get(nth),
@@ -200,21 +200,21 @@ fn restart_everywhere(trace: Trace, touching: bool) {
 }
 
 #[test]
-fn at_every_write_of_every_trace() {
+fn restart_at_every_write_of_every_trace() {
     for trace in ALL {
         restart_everywhere(trace, false);
     }
 }
 
 #[test]
-fn at_every_write_of_every_trace_with_touching() {
+fn restart_at_every_write_of_every_trace_with_touching() {
     for trace in ALL {
         restart_everywhere(trace, true);
     }
 }
 
 #[test]
-fn a_handler_that_is_interrupted_is_called_again() {
+fn interrupted_handler_is_called_again() {
     sandboxed(async |stage| {
         let slow = on::create("slow").does(|_| async {
             tokio::time::sleep(std::time::Duration::from_secs(10)).await;
@@ -229,7 +229,7 @@ fn a_handler_that_is_interrupted_is_called_again() {
         operator.start().await;
         stage.pass(60.0).await;
         let retries: Vec<_> = stage.journal.all().iter().map(|e| e.retry).collect();
-        assert_eq!(retries, [0, 0], "nothing was recorded of the first attempt");
+        assert_eq!(retries, [0, 0], "the first attempt is not recorded");
         assert_eq!(stage.get("obj").await["status"]["slow"], "done");
     });
 }

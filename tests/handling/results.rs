@@ -1,4 +1,4 @@
-//! What handlers return goes to the status (§12).
+//! Results of handlers in the status (§12).
 
 use kopf_core::lifecycle::AllAtOnce;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::front::{done, gives, on, permanent};
 use crate::stage::{Kind, everywhere, everywhere_on, is_handled};
 
 #[test]
-fn results_of_any_shape_go_to_the_status_under_the_full_id() {
+fn results_of_any_type_are_stored_under_the_full_id() {
     everywhere(async |stage| {
         let values = json!({
             "object": {"a": {"b": 1}}, "list": [1, "x", null], "text": "t", "number": 1.5,
@@ -46,7 +46,7 @@ fn results_of_any_shape_go_to_the_status_under_the_full_id() {
 }
 
 #[test]
-fn objects_are_merged_into_what_is_there() {
+fn objects_are_merged_into_the_existing_status() {
     everywhere(async |stage| {
         let updated = on::update("fn")
             .does(|call| async move { gives(json!({"new": call.body().spec()["field"]})) });
@@ -65,7 +65,7 @@ fn objects_are_merged_into_what_is_there() {
 }
 
 #[test]
-fn without_the_subresource_results_go_with_everything_else() {
+fn results_are_written_with_the_object_without_the_subresource() {
     everywhere_on(Kind::Plain, async |stage| {
         let make = on::create("make").does(|_| async { gives(json!({"a": 1})) });
         let _operator = stage.run([make]).await;
@@ -79,7 +79,7 @@ fn without_the_subresource_results_go_with_everything_else() {
 }
 
 #[test]
-fn results_can_go_before_the_progress() {
+fn results_can_be_written_before_the_progress() {
     everywhere(async |stage| {
         for (name, results_first, expected) in [
             ("as-ever", false, [None, Some("status")]),
@@ -105,7 +105,7 @@ fn results_can_go_before_the_progress() {
 }
 
 #[test]
-fn handlers_of_events_have_results_too() {
+fn results_of_event_handlers_are_stored() {
     everywhere(async |stage| {
         let spy = on::event("spy").does(|call| async move {
             if call.body().status()["spy"].is_null() {

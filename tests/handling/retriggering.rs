@@ -1,4 +1,4 @@
-//! Handlers that are called once more on request: `kopf retrigger`.
+//! Handlers called again on request: `kopf retrigger`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ fn removed_diff_base_is_a_creation() {
         let removal = json!({"metadata": {"annotations": {BASE: null}}});
         stage.merge("obj", removal).await;
         stage
-            .until_so("the second creation", || {
+            .wait_for("the second creation", || {
                 stage.journal.count("created") == 2
             })
             .await;
@@ -48,7 +48,7 @@ fn removed_diff_base_is_a_creation() {
 }
 
 #[test]
-fn requested_handler_is_called_once_more_and_the_request_is_removed() {
+fn requested_handler_is_called_again_and_the_request_is_removed() {
     everywhere(async |stage| {
         let handlers = [
             on::create("created"),
@@ -94,7 +94,8 @@ fn outcome_and_removal_of_the_request_are_one_patch() {
     });
 }
 
-/// Fails temporarily in the attempts of the given numbers, counted over the whole test.
+/// Returns a handler that fails temporarily in the attempts with these numbers, counted over the
+/// whole test.
 fn failing(declaration: Declaration, failures: &'static [usize]) -> Declaration {
     let calls = Arc::new(AtomicUsize::new(0));
     declaration.does(move |_: Call| {
@@ -174,7 +175,7 @@ fn sub_handlers_are_called_again_with_their_parent() {
 }
 
 #[test]
-fn unknown_handlers_and_garbage_are_removed_with_a_warning() {
+fn requests_of_unknown_handlers_and_invalid_requests_are_removed_with_a_warning() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::create("created"), on::delete("deleted")])
@@ -197,7 +198,7 @@ fn unknown_handlers_and_garbage_are_removed_with_a_warning() {
 }
 
 #[test]
-fn a_change_during_a_request_is_handled_as_well() {
+fn change_during_a_request_is_handled() {
     sandboxed(async |stage| {
         let handlers = [failing(on::create("created"), &[1]), on::update("updated")];
         let _operator = stage.run(handlers).await;
@@ -205,7 +206,7 @@ fn a_change_during_a_request_is_handled_as_well() {
         stage.settled().await;
         stage.merge("obj", request(&["created"], 1)).await;
         stage
-            .until_so("the first attempt", || stage.journal.count("created") == 2)
+            .wait_for("the first attempt", || stage.journal.count("created") == 2)
             .await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         let object = until_fulfilled(stage, "obj").await;

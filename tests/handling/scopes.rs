@@ -1,4 +1,4 @@
-//! What is served, as it comes and goes at run time: namespaces and kinds.
+//! Namespaces and CRDs that are created and deleted at run time.
 
 use kopf_core::namespace::Scope;
 use kopf_core::resource::Resource;
@@ -15,7 +15,7 @@ fn namespaces(patterns: &[&str]) -> Scope {
     Scope::Namespaces(patterns.collect())
 }
 
-/// Creates an object in any namespace.
+/// Creates an object in this namespace.
 async fn create_in(stage: &Stage, namespace: &str, name: &str) {
     let version = format!("{}/v1", stage.api.group());
     let path = format!("/apis/{version}/namespaces/{namespace}/things");
@@ -37,7 +37,7 @@ fn warnings(stage: &Stage, words: &str) -> usize {
 }
 
 #[test]
-fn namespaces_are_served_as_they_come_and_go() {
+fn created_and_deleted_namespaces_are_followed() {
     sandboxed(async |stage| {
         let [served, excluded, later] = ["a", "b", "c"].map(|end| stage.api.unique(end));
         for name in [&served, &excluded] {
@@ -65,7 +65,7 @@ fn namespaces_are_served_as_they_come_and_go() {
 }
 
 #[test]
-fn a_forbidden_namespace_does_not_stand_in_the_way_of_others() {
+fn forbidden_namespace_does_not_affect_others() {
     sandboxed(async |stage| {
         let [open, closed] = ["open", "closed"].map(|end| stage.api.unique(end));
         for name in [&open, &closed] {
@@ -90,13 +90,13 @@ fn a_forbidden_namespace_does_not_stand_in_the_way_of_others() {
         assert_eq!(
             handled(stage),
             ["in-closed", "in-open"],
-            "it is tried again"
+            "the listing is repeated"
         );
     });
 }
 
 #[test]
-fn without_permissions_for_namespaces_the_names_are_taken_as_they_are() {
+fn namespace_names_are_used_literally_without_permission_to_list() {
     sandboxed(async |stage| {
         stage
             .faults()
@@ -118,12 +118,12 @@ fn without_permissions_for_namespaces_the_names_are_taken_as_they_are() {
 }
 
 #[test]
-fn kinds_are_served_as_they_come_and_go() {
+fn created_and_deleted_crds_are_followed() {
     sandboxed(async |stage| {
         let group = stage.api.group();
         let late = on::create("late").on(&[&group, "v1", "gadgets"]);
         let _operator = stage.run([on::create("make"), late]).await;
-        assert_eq!(warnings(stage, "gadgets"), 1, "it is not there yet");
+        assert_eq!(warnings(stage, "gadgets"), 1, "the CRD does not exist yet");
         let version = format!("{group}/v1");
         let path = stage.api.group_path(&version, "gadgets");
         for round in ["first", "second"] {
@@ -141,13 +141,13 @@ fn kinds_are_served_as_they_come_and_go() {
         assert_eq!(
             stage.journal.ids(),
             ["late", "late", "make"],
-            "the others go on"
+            "other resources are still handled"
         );
     });
 }
 
 #[test]
-fn a_kind_that_gets_a_category_is_served_by_those_who_want_it() {
+fn resource_with_a_new_category_is_selected_by_it() {
     sandboxed(async |stage| {
         let group = stage.api.group();
         let both = [
@@ -172,7 +172,7 @@ fn a_kind_that_gets_a_category_is_served_by_those_who_want_it() {
 }
 
 #[test]
-fn functions_and_everything_select_kinds_too() {
+fn selectors_can_be_functions_or_everything() {
     sandboxed(async |stage| {
         let own = stage.api.group();
         let is_own = move |resource: &Resource| resource.group == own;

@@ -1,4 +1,4 @@
-//! Secrets: digests of their values in the diff-base, and redaction of the log.
+//! Secrets: digests of their values in the diff-base, and redaction of logs.
 
 use kopf_core::filter::ValueCriterion;
 use kopf_core::settings::{DigestKey, SecretValues, Settings};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::front::{Declaration, done, on};
 use crate::stage::{LAST_HANDLED, Setup, Stage, annotation, everywhere, last_handled};
 
-/// `hunter2` and `hunter3`, as Secrets have them.
+/// `hunter2` and `hunter3` in base64.
 const OLD: &str = "aHVudGVyMg==";
 const NEW: &str = "aHVudGVyMw==";
 
@@ -44,10 +44,10 @@ async fn get(stage: &Stage) -> Value {
     stage.api.get(&stage.api.ns_path("secrets/s")).await.json
 }
 
-/// Waits until a handler was called, and its outcome is written.
+/// Waits until a handler was called and its outcome is written.
 async fn until_called(stage: &Stage, handler: &str) {
     let is_called = || stage.journal.count(handler) > 0;
-    stage.until_so(handler, is_called).await;
+    stage.wait_for(handler, is_called).await;
     stage.settled().await;
 }
 
@@ -71,7 +71,11 @@ fn digests_replace_values_in_the_diff_base_and_show_changes() {
 
             operator.restart().await;
             stage.settled().await;
-            assert_eq!(stage.journal.count("updated"), 0, "restarts change nothing");
+            assert_eq!(
+                stage.journal.count("updated"),
+                0,
+                "a restart changes nothing"
+            );
 
             change(stage, NEW).await;
             until_called(stage, "updated").await;

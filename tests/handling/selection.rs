@@ -1,4 +1,4 @@
-//! Which handlers are called for a cause, and in which order (§6.1–6.3, 6.5).
+//! Handlers called for a cause, and their order (§6.1–6.3, 6.5).
 
 use kopf_core::cause::Reason;
 use kopf_core::lifecycle::AllAtOnce;
@@ -8,7 +8,7 @@ use crate::front::{Declaration, on};
 use crate::stage::{everywhere, last_handled};
 
 #[test]
-fn handlers_are_called_in_the_order_of_their_registration() {
+fn handlers_are_called_in_the_order_of_registration() {
     everywhere(async |stage| {
         let handlers = ["c", "a", "b"].map(on::create);
         let _operator = stage.operator(handlers).lifecycle(AllAtOnce).start().await;
@@ -18,7 +18,7 @@ fn handlers_are_called_in_the_order_of_their_registration() {
 }
 
 #[test]
-fn a_function_is_called_once_per_id() {
+fn function_is_called_once_per_id() {
     everywhere(async |stage| {
         let both = on::create("both");
         let handlers = [
@@ -36,7 +36,7 @@ fn a_function_is_called_once_per_id() {
         stage.journal.clear();
         operator.restart().await;
         stage
-            .until_so("resuming", || !stage.journal.ids().is_empty())
+            .wait_for("resuming", || !stage.journal.ids().is_empty())
             .await;
         stage.settled().await;
         assert_eq!(stage.journal.reasons(), [("both".to_owned(), "resume")]);
@@ -44,7 +44,7 @@ fn a_function_is_called_once_per_id() {
 }
 
 #[test]
-fn a_handler_of_a_field_is_called_for_any_reason() {
+fn field_handler_is_called_for_creation_and_update() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::field("watched", "spec.field"), on::delete("deleted")])
@@ -62,7 +62,7 @@ fn a_handler_of_a_field_is_called_for_any_reason() {
 
         stage.merge("with", json!({"spec": {"other": 2}})).await;
         stage.until_handled("with").await;
-        assert_eq!(stage.journal.count(id), 1, "another field has changed");
+        assert_eq!(stage.journal.count(id), 1, "another field changed");
         stage.merge("with", json!({"spec": {"field": null}})).await;
         stage.until_settled("with").await;
         let changed = stage.journal.of(id).pop().unwrap();
@@ -73,7 +73,7 @@ fn a_handler_of_a_field_is_called_for_any_reason() {
 }
 
 #[test]
-fn a_change_that_comes_with_the_deletion_is_seen_by_handlers_of_the_field() {
+fn field_handler_sees_a_change_that_arrives_with_the_deletion() {
     everywhere(async |stage| {
         let operator = stage
             .run([on::field("watched", "spec.field"), on::delete("deleted")])
@@ -94,7 +94,7 @@ fn a_change_that_comes_with_the_deletion_is_seen_by_handlers_of_the_field() {
 }
 
 #[test]
-fn handlers_with_a_field_see_only_the_field_whatever_the_reason() {
+fn handlers_with_a_field_receive_only_its_values() {
     everywhere(async |stage| {
         let seen = |handler: Declaration| handler.field("spec.deep");
         let handlers = [
@@ -110,12 +110,12 @@ fn handlers_with_a_field_see_only_the_field_whatever_the_reason() {
             .merge("obj", json!({"spec": {"deep": {"x": 2}, "other": 2}}))
             .await;
         stage.until_settled("obj").await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
 
         let entry = stage.journal.only("created/spec.deep");
         assert_eq!((entry.old, entry.new), (json!(null), json!({"x": 1})));
         assert_eq!(entry.diff, json!([["add", [], null, {"x": 1}]]));
-        assert_eq!(entry.body["spec"]["other"], 1, "the body is whole");
+        assert_eq!(entry.body["spec"]["other"], 1, "the body is complete");
         let entry = stage.journal.only("updated/spec.deep");
         assert_eq!((entry.old, entry.new), (json!({"x": 1}), json!({"x": 2})));
         assert_eq!(entry.diff, json!([["change", ["x"], 1, 2]]));
@@ -126,7 +126,7 @@ fn handlers_with_a_field_see_only_the_field_whatever_the_reason() {
 }
 
 #[test]
-fn without_handlers_for_the_cause_it_is_still_handled() {
+fn cause_without_handlers_updates_the_diff_base() {
     everywhere(async |stage| {
         let _operator = stage.run([on::update("updated")]).await;
         let object = stage.create_handled("obj", json!({"field": 1})).await;
@@ -138,7 +138,7 @@ fn without_handlers_for_the_cause_it_is_still_handled() {
 }
 
 #[test]
-fn handlers_get_what_they_were_declared_with() {
+fn handlers_receive_their_param() {
     everywhere(async |stage| {
         let make = on::create("make")
             .param("the param")

@@ -1,4 +1,4 @@
-//! Settings that have no other place: each case fails if its setting is ignored.
+//! Settings without tests elsewhere: each test fails if its setting is ignored.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::front::{done, on};
 use crate::stage::sandboxed;
 
 #[test]
-fn exit_timeout_is_how_long_handlers_can_end() {
+fn exit_timeout_limits_running_handlers_at_exit() {
     for (seconds, ends) in [(2, false), (20, true)] {
         sandboxed(async |stage| {
             let slow = on::create("make").does(|_| async {
@@ -24,7 +24,7 @@ fn exit_timeout_is_how_long_handlers_can_end() {
             let operator = operator.start().await;
             stage.create("obj", json!({})).await;
             stage
-                .until_so("the handler to run", || stage.journal.count("make") == 1)
+                .wait_for("the handler to run", || stage.journal.count("make") == 1)
                 .await;
             let before = Instant::now();
             operator.stop().await;
@@ -35,7 +35,7 @@ fn exit_timeout_is_how_long_handlers_can_end() {
 }
 
 #[test]
-fn inactivity_timeout_is_when_a_silent_stream_is_replaced() {
+fn inactivity_timeout_replaces_silent_streams() {
     for (limit, is_noticed) in [(Some(10), true), (Some(1_000), false), (None, false)] {
         sandboxed(async |stage| {
             let operator = stage.operator([on::create("make")]).settings(|settings| {
@@ -54,7 +54,7 @@ fn inactivity_timeout_is_when_a_silent_stream_is_replaced() {
 }
 
 #[test]
-fn reconnect_backoff_is_the_first_pause_after_trouble() {
+fn reconnect_backoff_is_the_first_delay_after_an_error() {
     for (seconds, is_soon) in [(0.1, true), (100.0, false)] {
         sandboxed(async |stage| {
             let operator = stage.operator([on::create("make")]).settings(|settings| {
@@ -62,8 +62,8 @@ fn reconnect_backoff_is_the_first_pause_after_trouble() {
             });
             let _operator = operator.start().await;
             stage.settled().await;
-            let trouble = Fault::error(500).verb(Verb::Watch).kind("things");
-            stage.faults().inject(trouble.times(1));
+            let failure = Fault::error(500).verb(Verb::Watch).kind("things");
+            stage.faults().inject(failure.times(1));
             stage.faults().kill_watches();
             stage.create("obj", json!({})).await;
             sleep(Duration::from_secs(10)).await;
@@ -73,7 +73,7 @@ fn reconnect_backoff_is_the_first_pause_after_trouble() {
 }
 
 #[test]
-fn page_size_is_how_many_objects_are_listed_with_one_request() {
+fn page_size_limits_objects_per_list_request() {
     for (size, expected) in [(2, 3), (500, 1)] {
         sandboxed(async |stage| {
             for number in 0..5 {
@@ -93,7 +93,7 @@ fn page_size_is_how_many_objects_are_listed_with_one_request() {
 }
 
 #[test]
-fn max_events_and_max_bytes_are_how_much_waits_for_handlers() {
+fn max_events_and_max_bytes_limit_the_queue() {
     type Change = fn(&mut Queueing);
     let few: Change = |queueing| queueing.max_events = 1;
     let small: Change = |queueing| queueing.max_bytes = 1;
@@ -116,8 +116,8 @@ fn max_events_and_max_bytes_are_how_much_waits_for_handlers() {
             stage.pass(300.0).await;
             assert_eq!(stage.journal.count("make"), 3, "nothing is lost");
             let mut records = stage.log.records().into_iter();
-            let is_told = records.any(|record| record.message.contains("is slowed down"));
-            assert_eq!(is_told, is_slowed_down);
+            let is_logged = records.any(|record| record.message.contains("is slowed down"));
+            assert_eq!(is_logged, is_slowed_down);
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Where state is kept: other prefixes, other places, several places, other kinds.
+//! Storages of state: other prefixes, the status, several storages, custom storages.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn failing_once() -> Declaration {
 }
 
 #[test]
-fn state_under_another_prefix_is_marked_as_such() {
+fn other_prefixes_are_marked_as_managed() {
     sandboxed(async |stage| {
         let prefix = "my-op.example.com";
         let setup = stage.operator([failing_once()]);
@@ -61,7 +61,7 @@ fn state_under_another_prefix_is_marked_as_such() {
 }
 
 #[test]
-fn two_operators_with_different_prefixes_do_not_see_each_other() {
+fn operators_with_different_prefixes_are_independent() {
     everywhere(async |stage| {
         let first = stage.operator([on::create("make_a"), on::update("updated_a")]);
         let _first = first.start().await;
@@ -103,7 +103,7 @@ fn two_operators_with_different_prefixes_do_not_see_each_other() {
 }
 
 #[test]
-fn state_can_be_kept_in_the_status() {
+fn state_can_be_stored_in_the_status() {
     sandboxed(async |stage| {
         let setup = stage.operator([failing_once(), on::update("updated")]);
         let _operator = setup
@@ -131,7 +131,7 @@ fn state_can_be_kept_in_the_status() {
 }
 
 #[test]
-fn several_places_are_all_written_and_the_first_one_is_read() {
+fn all_storages_are_written_and_the_first_one_is_read() {
     sandboxed(async |stage| {
         let setup = stage.operator([failing_once()]);
         let _operator = setup
@@ -158,7 +158,7 @@ fn several_places_are_all_written_and_the_first_one_is_read() {
     });
 }
 
-/// A storage of the user's own, outside of objects.
+/// A custom storage outside of objects.
 #[derive(Debug, Default)]
 struct Elsewhere(std::sync::Mutex<std::collections::BTreeMap<String, Value>>);
 
@@ -194,7 +194,7 @@ impl DiffBaseStorage for Elsewhere {
 }
 
 #[test]
-fn a_storage_can_be_the_users_own() {
+fn storages_can_be_custom() {
     everywhere(async |stage| {
         let elsewhere = Arc::new(Elsewhere::default());
         let storage = Arc::clone(&elsewhere);
@@ -205,19 +205,15 @@ fn a_storage_can_be_the_users_own() {
             .await;
         let made = stage.create("obj", json!({"field": 1})).await;
         stage
-            .until_so("the object to be handled", || {
+            .wait_for("the object to be handled", || {
                 stage.journal.count("created") > 0
             })
             .await;
         stage.settled().await;
-        assert_eq!(
-            stage.get("obj").await,
-            made,
-            "nothing is to be written on the object"
-        );
+        assert_eq!(stage.get("obj").await, made, "no writes to the object");
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         stage
-            .until_so("the change to be handled", || {
+            .wait_for("the change to be handled", || {
                 stage.journal.count("updated") > 0
             })
             .await;
@@ -229,7 +225,7 @@ fn a_storage_can_be_the_users_own() {
 }
 
 #[test]
-fn state_on_replica_sets_is_not_mistaken_for_that_of_their_deployments() {
+fn state_copied_from_deployments_to_replica_sets_is_ignored() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::create("made").on(&["apps", "v1", "replicasets"])])
@@ -249,7 +245,7 @@ fn state_on_replica_sets_is_not_mistaken_for_that_of_their_deployments() {
         let path = stage.api.group_path("apps/v1", "replicasets");
         stage.api.created(&path, &replica_set).await;
         stage
-            .until_so("the object to be handled", || {
+            .wait_for("the object to be handled", || {
                 stage
                     .writes()
                     .iter()
@@ -266,7 +262,7 @@ fn state_on_replica_sets_is_not_mistaken_for_that_of_their_deployments() {
     });
 }
 
-/// A record of the original about a text that came from undecodable bytes.
+/// A progress record of the original with a message decoded from invalid bytes.
 const SURROGATE: &str = r#"{"started":"2026-01-02T03:04:05.678901+00:00","purpose":"create","retries":1,"success":false,"failure":false,"message":"\ud800"}"#;
 
 #[test]
@@ -283,7 +279,7 @@ fn records_with_lone_surrogates_are_continued() {
 }
 
 #[test]
-fn objects_with_unreadable_state_are_not_new_and_can_be_deleted() {
+fn objects_with_invalid_state_are_not_new_and_can_be_deleted() {
     sandboxed(async |stage| {
         let annotations = json!({
             "kopf.zalando.org/last-handled-configuration": "{broken",
@@ -296,13 +292,13 @@ fn objects_with_unreadable_state_are_not_new_and_can_be_deleted() {
         let _operator = stage.run([on::create("make"), on::delete("drop")]).await;
         let line = "the state stored in kopf.zalando.org/last-handled-configuration is not JSON";
         stage
-            .until_so("the trouble", || stage.log.has("obj", line))
+            .wait_for("the error to be logged", || stage.log.has("obj", line))
             .await;
         assert_eq!(stage.journal.count("make"), 0);
-        // As if it had been handled before the state was broken.
+        // As if the object had been handled before the state was corrupted.
         let finalizers = json!({"finalizers": ["kopf.zalando.org/KopfFinalizerMarker"]});
         stage.merge("obj", json!({"metadata": finalizers})).await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.ids(), ["drop"]);
         for place in ["last-handled-configuration", "drop"] {
             let line = format!(
@@ -315,7 +311,7 @@ fn objects_with_unreadable_state_are_not_new_and_can_be_deleted() {
 }
 
 #[test]
-fn integers_beyond_64_bits_are_stored_with_their_digits() {
+fn integers_beyond_64_bits_keep_their_digits() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::create("make"), on::update("change")]).await;
         let object = stage
@@ -330,13 +326,13 @@ fn integers_beyond_64_bits_are_stored_with_their_digits() {
     });
 }
 
-/// Tracks `spec.field` only.
+/// A storage that tracks only `spec.field`.
 #[derive(Debug)]
 struct OneField;
 
 impl DiffBaseStorage for OneField {
     fn build(&self, body: &Body, _: &[FieldPath]) -> Result<Value, StorageError> {
-        assert_eq!(body.name(), Some("obj"), "the object is identified");
+        assert_eq!(body.name(), Some("obj"), "the object has an identity");
         Ok(json!({"spec": {"field": body.value()["spec"]["field"]}}))
     }
 
@@ -352,7 +348,7 @@ impl DiffBaseStorage for OneField {
 }
 
 #[test]
-fn every_storage_of_several_builds_the_essence() {
+fn every_storage_reduces_the_essence() {
     everywhere(async |stage| {
         let _operator = stage
             .operator([on::create("make"), on::update("updated")])
@@ -379,7 +375,7 @@ fn every_storage_of_several_builds_the_essence() {
         stage.settled().await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         stage
-            .until_so("the update", || stage.journal.count("updated") > 0)
+            .wait_for("the update", || stage.journal.count("updated") > 0)
             .await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["make", "updated"]);
@@ -387,7 +383,7 @@ fn every_storage_of_several_builds_the_essence() {
 }
 
 #[test]
-fn state_can_be_kept_without_a_prefix() {
+fn state_can_be_stored_without_a_prefix() {
     everywhere(async |stage| {
         let _operator = stage
             .operator([failing_once(), on::update("updated")])
@@ -420,7 +416,7 @@ fn state_can_be_kept_without_a_prefix() {
         assert_eq!(
             stage.journal.ids(),
             ["make", "make"],
-            "no updates by own writes"
+            "own writes are not updates"
         );
     });
 }
@@ -437,7 +433,7 @@ fn finalizers_need_no_domain() {
         stage
             .until("obj", "guarded", |object| finalizers(object) == ["marker"])
             .await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.ids(), ["unmake"]);
     });
 }

@@ -1,4 +1,4 @@
-//! Streams that the server restricts, and existing objects that come with the watch.
+//! Streams restricted by the server, and listing through the watch.
 
 use kopf_core::selector::Selector;
 use kopf_core::settings::StreamSelector;
@@ -8,7 +8,7 @@ use crate::front::on;
 use crate::stage::everywhere;
 
 #[test]
-fn objects_that_the_server_leaves_out_are_not_handled() {
+fn objects_excluded_by_the_server_are_not_handled() {
     everywhere(async |stage| {
         let labelled = |value: &str| json!({"metadata": {"labels": {"team": value}}, "spec": {}});
         stage.create_with("before", labelled("ours")).await;
@@ -43,7 +43,7 @@ fn objects_that_the_server_leaves_out_are_not_handled() {
 }
 
 #[test]
-fn existing_objects_can_come_with_the_watch() {
+fn existing_objects_can_be_listed_by_the_watch() {
     everywhere(async |stage| {
         let handlers = || {
             [
@@ -63,9 +63,9 @@ fn existing_objects_can_come_with_the_watch() {
         assert_eq!(stage.journal.count("made"), 2);
         operator.restart().await;
         stage
-            .until_so("the resuming", || stage.journal.count("resumed") == 2)
+            .wait_for("the resuming", || stage.journal.count("resumed") == 2)
             .await;
-        stage.delete_wholly("early").await;
+        stage.delete_and_wait("early").await;
         assert_eq!(stage.journal.count("ended"), 1);
     });
 }

@@ -1,4 +1,4 @@
-//! Handlers inside of handlers (§11).
+//! Sub-handlers (§11).
 
 use kopf_core::filter::ValueCriterion;
 use kopf_core::lifecycle::AllAtOnce;
@@ -14,7 +14,7 @@ fn items(call: &Call) -> Vec<String> {
     items.map(str::to_owned).collect()
 }
 
-/// A parent with one child per item, each made by the function.
+/// Returns a parent with one child per item, built by the function.
 fn parent(kind: Declaration, child: fn(&str) -> Declaration) -> Declaration {
     kind.does(move |call| async move {
         for item in items(&call) {
@@ -33,7 +33,7 @@ fn obedient(id: &str) -> Declaration {
 }
 
 #[test]
-fn children_run_one_per_cycle_and_their_parent_each_time() {
+fn children_run_one_per_cycle_with_their_parent() {
     everywhere(async |stage| {
         let _operator = stage.run([parent(on::create("make"), obedient)]).await;
         stage.create("obj", json!({"items": ["a", "b", "c"]})).await;
@@ -60,7 +60,7 @@ fn children_run_one_per_cycle_and_their_parent_each_time() {
 }
 
 #[test]
-fn with_all_at_once_children_run_together() {
+fn all_at_once_runs_children_together() {
     everywhere(async |stage| {
         let setup = stage.operator([parent(on::create("make"), obedient)]);
         let _operator = setup.lifecycle(AllAtOnce).start().await;
@@ -74,7 +74,7 @@ fn with_all_at_once_children_run_together() {
 }
 
 #[test]
-fn a_failing_child_is_retried_and_the_others_are_not_run_again() {
+fn failing_child_is_retried_without_repeating_the_others() {
     sandboxed(async |stage| {
         let child = |id: &str| {
             let last = id == "b";
@@ -109,7 +109,7 @@ fn a_failing_child_is_retried_and_the_others_are_not_run_again() {
 }
 
 #[test]
-fn a_child_that_fails_for_good_does_not_fail_its_parent() {
+fn permanently_failed_child_does_not_fail_its_parent() {
     everywhere(async |stage| {
         let child = |id: &str| {
             let first = id == "a";
@@ -139,7 +139,7 @@ fn a_child_that_fails_for_good_does_not_fail_its_parent() {
 }
 
 #[test]
-fn children_have_children() {
+fn children_can_be_nested() {
     everywhere(async |stage| {
         let child = on::sub("child").does(|call| async move {
             register(&call, &obedient("grandchild"));
@@ -176,7 +176,7 @@ fn children_have_children() {
 }
 
 #[test]
-fn children_can_be_executed_in_the_middle() {
+fn children_can_be_executed_within_the_parent() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             let subs = call.subs.clone().unwrap();
@@ -231,7 +231,7 @@ fn children_registered_after_an_execution_run_later() {
 }
 
 #[test]
-fn children_can_be_given_explicitly_with_another_lifecycle() {
+fn children_can_be_executed_explicitly_with_another_lifecycle() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
             let subs = call.subs.clone().unwrap();
@@ -247,7 +247,7 @@ fn children_can_be_given_explicitly_with_another_lifecycle() {
 }
 
 #[test]
-fn children_see_what_their_parent_sees_and_can_be_filtered_by_it() {
+fn children_receive_the_cause_of_their_parent_and_are_filtered_by_it() {
     everywhere(async |stage| {
         let make = on::update("watch")
             .field("spec.deep")
@@ -272,7 +272,7 @@ fn children_see_what_their_parent_sees_and_can_be_filtered_by_it() {
 }
 
 #[test]
-fn progress_of_children_that_are_not_declared_any_more_is_removed_too() {
+fn progress_of_undeclared_children_is_removed() {
     sandboxed(async |stage| {
         let child = |id: &str| {
             let stays = id == "b";
@@ -323,14 +323,14 @@ fn children_of_creations_cannot_be_filtered_by_changes() {
 }
 
 #[test]
-fn blocking_parents_leave_their_threads_to_their_children() {
+fn blocking_parents_release_their_threads_to_children() {
     sandboxed(async |stage| {
         let parent = on::create("make").blocks(|call| {
             for item in ["a", "b"] {
                 let child = on::sub(item).blocks(|call| gives(json!({"by": call.id.as_ref()})));
                 register(&call, &child);
             }
-            let subs = call.subs.clone().expect("this is a handler of changes");
+            let subs = call.subs.clone().expect("the handler is a change handler");
             tokio::runtime::Handle::current().block_on(subs.execute())?;
             done()
         });
@@ -354,10 +354,10 @@ fn blocking_parents_leave_their_threads_to_their_children() {
 }
 
 #[test]
-fn children_whose_progress_cannot_be_stored_are_refused() {
+fn children_with_unstorable_ids_are_rejected() {
     sandboxed(async |stage| {
         let parent = on::create("make").does(|call| async move {
-            let subs = call.subs.clone().expect("this is a handler of changes");
+            let subs = call.subs.clone().expect("the handler is a change handler");
             let children = vec![build_sub(&call, &on::sub("a b"))];
             subs.execute_these(children, None).await?;
             done()

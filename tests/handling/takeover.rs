@@ -1,4 +1,4 @@
-//! Objects as the original leaves them in the middle of its work: we go on from there.
+//! Takeover of objects that the original left unfinished.
 
 use kopf_core::handler::ErrorsMode;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::stage::{
     own_annotations, sandboxed_at,
 };
 
-/// Puts an object of a recording on the stage.
+/// Creates a recorded object.
 async fn put(stage: &Stage, recording: &str, step: &str) -> Value {
     let recorded = recorded_object(recording, step);
     let metadata = json!({
@@ -34,8 +34,8 @@ fn call(id: &str, retry: u32) -> (String, u32) {
 }
 
 #[test]
-fn half_way_through_retries() {
-    // It was delayed until 00:38:27.095081.
+fn retries_are_continued() {
+    // Delayed until 00:38:27.095081.
     sandboxed_at("2026-11-15T00:38:26.5Z", async |stage| {
         let make = on::create("make").does(|call| async move {
             if call.retry < 2 {
@@ -46,7 +46,7 @@ fn half_way_through_retries() {
         put(stage, "s03-temporary", "first failure").await;
         let _operator = stage.run([make]).await;
         stage.pass(0.5).await;
-        assert_eq!(stage.writes(), [], "it is not due yet, and nothing is new");
+        assert_eq!(stage.writes(), [], "it is not due, and nothing changed");
         stage.pass(0.2).await;
         assert_eq!(calls(stage), [call("make", 1)]);
         let entry = stage.journal.only("make");
@@ -60,7 +60,7 @@ fn half_way_through_retries() {
 }
 
 #[test]
-fn with_finished_and_failed_handlers() {
+fn finished_and_failed_handlers_are_not_called() {
     sandboxed_at("2026-11-15T00:38:40Z", async |stage| {
         let make = on::create("make").backoff(1.0).retries(2);
         let handlers = [
@@ -83,7 +83,7 @@ fn with_finished_and_failed_handlers() {
 }
 
 #[test]
-fn with_sub_handlers() {
+fn sub_handlers_are_continued() {
     sandboxed_at("2026-11-15T00:38:52.5Z", async |stage| {
         let make = on::create("make").does(|call| async move {
             for item in ["a", "b"] {
@@ -98,7 +98,7 @@ fn with_sub_handlers() {
         stage.pass(0.2).await;
         assert_eq!(calls(stage), []);
         stage.pass(10.0).await;
-        // The parent was due a millisecond before its child, and may be called for nothing.
+        // The parent is due a millisecond before its child, so it may be called once more.
         let mut calls = calls(stage);
         calls.retain(|(id, _)| id != "make");
         assert_eq!(calls, [call("make/b", 1)]);
@@ -110,8 +110,8 @@ fn with_sub_handlers() {
     });
 }
 
-/// The reference object of an unfinished creation: one handler waits with one of its sub-handlers
-/// done, another one has failed, and the object was touched.
+/// Returns the reference object of an unfinished creation: one handler waits for a sub-handler,
+/// another one has failed, and the object was touched.
 fn reference_object() -> Value {
     let record = |text: &str| json!(text);
     json!({
@@ -140,7 +140,7 @@ fn reference_handlers() -> Vec<Declaration> {
 }
 
 #[test]
-fn the_reference_object_is_finished() {
+fn reference_object_is_finished() {
     sandboxed_at("2026-01-02T03:04:45Z", async |stage| {
         stage.create_with("obj", reference_object()).await;
         let _operator = stage.run(reference_handlers()).await;
@@ -169,8 +169,8 @@ fn the_reference_object_is_finished() {
 }
 
 #[test]
-fn the_reference_object_is_finished_everywhere() {
-    // The same in real time, long after everything is due.
+fn reference_object_is_finished_in_real_time() {
+    // All delays are long over.
     everywhere(async |stage| {
         stage.create_with("obj", reference_object()).await;
         let _operator = stage.run(reference_handlers()).await;
@@ -183,7 +183,7 @@ fn the_reference_object_is_finished_everywhere() {
 }
 
 #[test]
-fn an_unfinished_object_can_be_deleted() {
+fn unfinished_object_can_be_deleted() {
     everywhere(async |stage| {
         let mut parts = reference_object();
         parts["metadata"]["finalizers"] = json!([FINALIZER, "example.com/other"]);
@@ -205,7 +205,7 @@ fn an_unfinished_object_can_be_deleted() {
 }
 
 #[test]
-fn old_records_in_the_status_with_naive_times() {
+fn old_records_in_the_status_are_continued() {
     sandboxed_at("2019-12-31T23:59:59.5Z", async |stage| {
         let record = json!({
             "started": "2019-12-31T23:59:59.123456", "retries": 1,
@@ -232,7 +232,11 @@ fn old_records_in_the_status_with_naive_times() {
         stage.pass(59.0).await;
         assert_eq!(calls(stage), []);
         stage.pass(2.0).await;
-        assert_eq!(calls(stage), [call("create_fn", 1)], "the others were done");
+        assert_eq!(
+            calls(stage),
+            [call("create_fn", 1)],
+            "the others are finished"
+        );
         let entry = stage.journal.only("create_fn");
         assert_eq!(entry.started.to_string(), "2019-12-31T23:59:59.123456Z");
         let object = stage.get("obj").await;
@@ -243,7 +247,7 @@ fn old_records_in_the_status_with_naive_times() {
 }
 
 #[test]
-fn annotations_win_over_records_in_the_status() {
+fn annotations_take_precedence_over_the_status() {
     sandboxed_at("2026-01-02T03:10:00Z", async |stage| {
         let status = json!({"kopf": {"progress": {"make": {
             "started": "2026-01-02T03:04:05.000001", "retries": 5, "success": false, "failure": false,
@@ -286,9 +290,9 @@ fn old_long_keys_are_read_and_removed() {
 }
 
 #[test]
-fn an_old_diff_base_under_a_long_key_is_read() {
+fn old_diff_base_with_a_long_key_is_read() {
     everywhere(async |stage| {
-        // As V1 would have written it: with a prefix so long that the name does not fit.
+        // Written like V1, with a prefix that is too long for the name.
         let key = "kopf.zalando.org/last-handled-configuration";
         let text = "{\"metadata\":{},\"spec\": {\"field\": 1.0}}\n";
         let metadata = json!({"annotations": {key: text}});
@@ -303,13 +307,13 @@ fn an_old_diff_base_under_a_long_key_is_read() {
             ])
             .await;
         stage
-            .until_so("the object to be seen", || !stage.journal.ids().is_empty())
+            .wait_for("the resuming", || !stage.journal.ids().is_empty())
             .await;
         stage.settled().await;
         assert_eq!(
             stage.journal.ids(),
             ["resumed"],
-            "1 is 1.0, and nothing is nothing"
+            "1 equals 1.0, and empty metadata equals none"
         );
     });
 }
@@ -322,12 +326,12 @@ fn handled_objects_are_only_resumed() {
             .run([on::create("make"), on::resume("up"), on::delete("unmake")])
             .await;
         stage
-            .until_so("resuming", || stage.journal.count("up") > 0)
+            .wait_for("resuming", || stage.journal.count("up") > 0)
             .await;
         stage.settled().await;
         assert_eq!(stage.journal.reasons(), [("up".to_owned(), "resume")]);
         assert_eq!(stage.writes(), []);
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.ids(), ["up", "unmake"]);
     });
 }

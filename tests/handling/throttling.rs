@@ -1,4 +1,4 @@
-//! Errors that are no handler's fault (§15): the object waits, and is processed again.
+//! Errors outside of handlers (§15): the object is processed again after a delay.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::front::on;
 use crate::stage::{LAST_HANDLED, everywhere, is_handled, last_handled, sandboxed};
 
 #[test]
-fn what_cannot_be_read_is_tried_again_until_it_can() {
+fn object_with_an_invalid_diff_base_is_retried_until_it_is_fixed() {
     everywhere(async |stage| {
         let _operator = stage
             .run([on::create("created"), on::update("updated")])
@@ -17,7 +17,7 @@ fn what_cannot_be_read_is_tried_again_until_it_can() {
             .await;
         stage.create_handled("other", json!({})).await;
         stage
-            .until_so("the error to be logged", || {
+            .wait_for("the error to be logged", || {
                 stage
                     .log
                     .of("obj")
@@ -25,7 +25,11 @@ fn what_cannot_be_read_is_tried_again_until_it_can() {
                     .any(|r| r.level == tracing::Level::ERROR)
             })
             .await;
-        assert_eq!(stage.journal.ids(), ["created"], "the others are served");
+        assert_eq!(
+            stage.journal.ids(),
+            ["created"],
+            "other objects are handled"
+        );
         stage
             .merge("obj", json!({"metadata": {"annotations": null}}))
             .await;
@@ -35,7 +39,7 @@ fn what_cannot_be_read_is_tried_again_until_it_can() {
 }
 
 #[test]
-fn objects_that_back_off_are_settled() {
+fn objects_in_backoff_are_settled() {
     sandboxed(async |stage| {
         let handler = on::create("created").when_fails("the filter is broken");
         let operator = stage.run([handler]).await;
@@ -46,7 +50,7 @@ fn objects_that_back_off_are_settled() {
 }
 
 #[test]
-fn deleted_objects_are_forgotten_if_their_filters_fail() {
+fn deleted_objects_with_failed_filters_are_dropped() {
     everywhere(async |stage| {
         let handlers = [
             on::create("created").when_fails("the filter is broken"),
@@ -56,17 +60,17 @@ fn deleted_objects_are_forgotten_if_their_filters_fail() {
         let objects = || operator.inspect().snapshot().objects;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the object to be noticed", || objects() == 1)
+            .wait_for("the object to be received", || objects() == 1)
             .await;
         stage.delete("obj").await;
         stage
-            .until_so("the object to be forgotten", || objects() == 0)
+            .wait_for("the object to be dropped", || objects() == 0)
             .await;
     });
 }
 
 #[test]
-fn the_pauses_grow() {
+fn delays_increase() {
     sandboxed(async |stage| {
         let setup = stage.operator([on::create("created").when_fails("the filter is broken")]);
         let _operator = setup
@@ -96,7 +100,7 @@ fn the_pauses_grow() {
 }
 
 #[test]
-fn an_object_whose_field_is_no_object_is_throttled_alone() {
+fn object_with_an_invalid_field_is_throttled_alone() {
     everywhere(async |stage| {
         let _operator = stage.run([on::field("watched", "spec.deep.field")]).await;
         stage.create("bad", json!({"deep": "a text"})).await;
@@ -114,7 +118,7 @@ fn an_object_whose_field_is_no_object_is_throttled_alone() {
 }
 
 #[test]
-fn a_change_waits_for_the_end_of_the_pause() {
+fn change_waits_for_the_end_of_the_delay() {
     sandboxed(async |stage| {
         let setup = stage.operator([on::create("created")]);
         let _operator = setup
@@ -140,7 +144,7 @@ fn a_change_waits_for_the_end_of_the_pause() {
 }
 
 #[test]
-fn without_pauses_the_next_event_is_the_next_chance() {
+fn next_event_retries_immediately_without_delays() {
     everywhere(async |stage| {
         let setup = stage.operator([on::create("created")]);
         let _operator = setup
@@ -152,7 +156,7 @@ fn without_pauses_the_next_event_is_the_next_chance() {
             .create_with("obj", json!({"metadata": metadata}))
             .await;
         stage
-            .until_so("the error to be logged", || {
+            .wait_for("the error to be logged", || {
                 let records = stage.log.of("obj");
                 records.iter().any(|r| r.level == tracing::Level::ERROR)
             })
@@ -166,13 +170,13 @@ fn without_pauses_the_next_event_is_the_next_chance() {
 }
 
 #[test]
-fn a_state_that_is_too_large_is_explained() {
+fn state_that_is_too_large_is_reported() {
     everywhere(async |stage| {
         let _operator = stage.run([on::create("created")]).await;
         let large = "x".repeat(300 * 1024);
         stage.create("obj", json!({"data": large})).await;
         stage
-            .until_so("the error to be logged", || {
+            .wait_for("the error to be logged", || {
                 stage.log.has("obj", "persistence.diffbase_storage")
             })
             .await;

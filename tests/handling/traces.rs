@@ -1,29 +1,29 @@
-//! The worked traces (§17), call by call: with touching, as the original, and without.
+//! The worked traces (§17), call by call, with and without touching.
 //!
-//! The plays are shared with the tests of restarts, which end the operator in the middle of them.
+//! The tests of restarts kill the operator in the middle of these traces.
 
 use serde_json::{Value, json};
 
 use crate::front::{Declaration, done, gives, on, register, temporary};
 use crate::stage::{Actor, FINALIZER, LAST_HANDLED, Stage, last_handled, sandboxed};
 
-/// A play: handlers, and what users do.
+/// Handlers and user actions.
 #[derive(Clone, Copy)]
 pub(crate) struct Trace {
     pub(crate) name: &'static str,
     pub(crate) handlers: fn() -> Vec<Declaration>,
-    pub(crate) acts: &'static [Act],
+    pub(crate) steps: &'static [Step],
 }
 
-/// One thing that a user does; then the operator is left alone for as long as it takes.
+/// A user action, followed by a wait until the operator is idle.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Act {
+pub(crate) enum Step {
     Create,
     Change,
     Delete,
-    /// The operator is stopped and started again.
+    /// Stops and restarts the operator.
     Restart,
-    /// The operator is stopped, the object is changed, and the operator is started again.
+    /// Stops the operator, changes the object, and restarts the operator.
     ChangeInDowntime,
 }
 
@@ -31,7 +31,7 @@ fn make() -> Declaration {
     on::create("make").does(|_| async { gives(json!({"a": 1})) })
 }
 
-/// Fails once, for ten seconds.
+/// Makes a handler fail once, with a delay of ten seconds.
 fn hesitant(handler: Declaration) -> Declaration {
     handler.does(|call| async move {
         if call.retry == 0 {
@@ -44,31 +44,31 @@ fn hesitant(handler: Declaration) -> Declaration {
 pub(crate) const A: Trace = Trace {
     name: "A: creation at once",
     handlers: || vec![make(), on::delete("unmake")],
-    acts: &[Act::Create],
+    steps: &[Step::Create],
 };
 
 pub(crate) const B: Trace = Trace {
     name: "B: one temporary error",
     handlers: || vec![hesitant(on::create("make"))],
-    acts: &[Act::Create],
+    steps: &[Step::Create],
 };
 
 pub(crate) const C: Trace = Trace {
     name: "C: two handlers",
     handlers: || vec![on::create("a"), on::create("b")],
-    acts: &[Act::Create],
+    steps: &[Step::Create],
 };
 
 pub(crate) const D: Trace = Trace {
     name: "D: deletion",
     handlers: || vec![make(), on::delete("unmake")],
-    acts: &[Act::Create, Act::Delete],
+    steps: &[Step::Create, Step::Delete],
 };
 
 pub(crate) const F: Trace = Trace {
     name: "F: changed in downtime",
     handlers: || vec![on::create("make"), on::update("change"), on::resume("up")],
-    acts: &[Act::Create, Act::ChangeInDowntime],
+    steps: &[Step::Create, Step::ChangeInDowntime],
 };
 
 pub(crate) const UPDATES: Trace = Trace {
@@ -81,7 +81,7 @@ pub(crate) const UPDATES: Trace = Trace {
             on::field("watched", "spec.field"),
         ]
     },
-    acts: &[Act::Create, Act::Change],
+    steps: &[Step::Create, Step::Change],
 };
 
 pub(crate) const CHILDREN: Trace = Trace {
@@ -95,7 +95,7 @@ pub(crate) const CHILDREN: Trace = Trace {
         });
         vec![parent, on::delete("unmake")]
     },
-    acts: &[Act::Create, Act::Delete],
+    steps: &[Step::Create, Step::Delete],
 };
 
 pub(crate) const LIFE: Trace = Trace {
@@ -110,28 +110,28 @@ pub(crate) const LIFE: Trace = Trace {
             on::delete("other_unmake"),
         ]
     },
-    acts: &[Act::Create, Act::Change, Act::Restart, Act::Delete],
+    steps: &[Step::Create, Step::Change, Step::Restart, Step::Delete],
 };
 
-/// All of them.
+/// All traces.
 pub(crate) const ALL: [Trace; 8] = [A, B, C, D, F, UPDATES, CHILDREN, LIFE];
 
 impl Trace {
-    /// Plays it with this operator. `rest` leaves the operator alone until it has nothing to do.
+    /// Runs the actions with this operator. `rest` waits until the operator is idle.
     pub(crate) async fn play(&self, stage: &Stage, operator: &Actor<'_>, rest: impl AsyncFn()) {
-        for act in self.acts {
-            match act {
-                Act::Create => {
+        for step in self.steps {
+            match step {
+                Step::Create => {
                     stage.create("obj", json!({"field": "value"})).await;
                 }
-                Act::Change => {
+                Step::Change => {
                     stage
                         .merge("obj", json!({"spec": {"field": "other"}}))
                         .await;
                 }
-                Act::Delete => stage.delete("obj").await,
-                Act::Restart => operator.restart().await,
-                Act::ChangeInDowntime => {
+                Step::Delete => stage.delete("obj").await,
+                Step::Restart => operator.restart().await,
+                Step::ChangeInDowntime => {
                     operator.stop().await;
                     stage
                         .merge("obj", json!({"spec": {"field": "other"}}))
@@ -144,7 +144,7 @@ impl Trace {
     }
 }
 
-/// Plays a trace to its end and gives the writes, with times and versions replaced.
+/// Runs a trace and returns the writes, with times and versions replaced.
 async fn writes(stage: &Stage, trace: Trace, touching: bool) -> Vec<(&'static str, Value)> {
     let operator = stage
         .operator((trace.handlers)())
@@ -160,7 +160,7 @@ async fn writes(stage: &Stage, trace: Trace, touching: bool) -> Vec<(&'static st
             .iter()
             .all(kopf_testing::recording::Call::is_accepted)
     );
-    // Each JSON-patch tests the version that was there before it.
+    // Each JSON patch tests the previous version.
     let first = writes[0].body[0]["value"].as_str();
     let mut before = first.map(str::to_owned);
     let mut result = Vec::new();
@@ -169,8 +169,8 @@ async fn writes(stage: &Stage, trace: Trace, touching: bool) -> Vec<(&'static st
         if let Some(test) = body.as_array_mut().map(|operations| operations.remove(0)) {
             assert_eq!(test["op"], "test");
             assert_eq!(test["path"], "/metadata/resourceVersion");
-            // Users have changed it meanwhile.
-            if !trace.acts.iter().any(|act| matches!(act, Act::Delete)) {
+            // The user has changed the object in between.
+            if !trace.steps.iter().any(|step| matches!(step, Step::Delete)) {
                 assert_eq!(test["value"].as_str(), before.as_deref());
             }
         }
@@ -313,7 +313,7 @@ fn e_restart_in_the_middle_of_b() {
             assert_eq!(
                 stage.journal.count("make"),
                 1,
-                "the rest of the delay is waited for"
+                "the rest of the delay passes"
             );
             stage.pass(10.0).await;
             let retries: Vec<_> = stage.journal.all().iter().map(|e| e.retry).collect();

@@ -71,6 +71,7 @@ const FOLDERS: &[&str] = &[
     "tests/control-plane/run.sh",
     "tests/e2e/",
     "tests/guide/",
+    "tests/handling/",
     "tests/outside/",
     "tests/release/",
     "tests/src/",

@@ -11,7 +11,7 @@ use kopf_webhooks::Server;
 use serde_json::{Value, json};
 
 use super::configuration::{KINDS, managing, until};
-use super::{Desk, staffed};
+use super::{FakeServer, admitting};
 use crate::front::{Declaration, on};
 use crate::stage::{Record, Setup, Stage, everywhere, sandboxed};
 
@@ -30,10 +30,10 @@ fn check() -> Declaration {
     on::validate("check").operations([Operation::Create])
 }
 
-/// The store of an operator with this desk.
-async fn store(stage: &Stage, desk: &Desk) -> Option<Arc<dyn CertificateStore>> {
-    stage.until_so("the server", || desk.is_open()).await;
-    desk.operator().unwrap().certificate_store()
+/// Returns the certificate store of an operator with this server.
+async fn store(stage: &Stage, server: &FakeServer) -> Option<Arc<dyn CertificateStore>> {
+    stage.wait_for("the server", || server.is_open()).await;
+    server.operator().unwrap().certificate_store()
 }
 
 fn certificate(text: &str) -> Certificate {
@@ -49,11 +49,11 @@ fn path(stage: &Stage) -> String {
 }
 
 #[test]
-fn the_first_replica_creates_the_secret_and_updates_are_conditional() {
+fn first_replica_creates_the_secret_and_updates_are_conditional() {
     everywhere(async |stage| {
-        let desks = [Desk::default(), Desk::default()];
-        let [one, two] = &desks;
-        let replica = |desk| staffed(stage, desk, [check()]).settings(elected(stage));
+        let servers = [FakeServer::default(), FakeServer::default()];
+        let [one, two] = &servers;
+        let replica = |server| admitting(stage, server, [check()]).settings(elected(stage));
         let _first = replica(one).start().await;
         let _second = replica(two).start().await;
         let first = store(stage, one).await.unwrap();
@@ -81,12 +81,12 @@ fn the_first_replica_creates_the_secret_and_updates_are_conditional() {
         assert_eq!(secret["data"]["tls.key"], STANDARD.encode("third key"));
         stage.api.deleted(&path(stage)).await;
         let deleted = first.save(certificate("fifth"), version()).await.unwrap();
-        assert_eq!(deleted, None, "it is loaded and created then");
+        assert_eq!(deleted, None, "the secret is deleted");
     });
 }
 
 #[test]
-fn foreign_secrets_are_errors_and_are_kept() {
+fn foreign_secrets_are_rejected_and_kept() {
     everywhere(async |stage| {
         let data = json!({"tls.crt": "eA==", "tls.key": "eA==", "ca.crt": "eA=="});
         let foreign = json!({
@@ -111,12 +111,12 @@ fn foreign_secrets_are_errors_and_are_kept() {
 }
 
 #[test]
-fn missing_permissions_are_explained() {
+fn missing_permissions_are_reported() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
-        let setup = staffed(stage, &desk, [check()]).settings(elected(stage));
+        let server = FakeServer::default();
+        let setup = admitting(stage, &server, [check()]).settings(elected(stage));
         let _operator = setup.start().await;
-        let store = store(stage, &desk).await.unwrap();
+        let store = store(stage, &server).await.unwrap();
         stage.faults().inject(Fault::error(403).kind("secrets"));
         let error = store.load().await.unwrap_err().to_string();
         assert!(error.contains("not permitted to get"), "{error}");
@@ -130,14 +130,14 @@ fn missing_permissions_are_explained() {
 fn secrets_can_be_named_or_disabled() {
     sandboxed(async |stage| {
         let case = async |sharing: Option<CertificateSharing>| {
-            let desk = Desk::default();
-            let mut setup = staffed(stage, &desk, [check()]);
+            let server = FakeServer::default();
+            let mut setup = admitting(stage, &server, [check()]);
             if let Some(sharing) = sharing {
                 setup = setup.settings(elected(stage));
                 setup = setup.settings(|settings| settings.leading.certificate_secret = sharing);
             }
             let operator = setup.start().await;
-            let store = store(stage, &desk).await;
+            let store = store(stage, &server).await;
             let mut origin = None;
             if let Some(store) = store {
                 let stored = store.save(certificate("x"), None).await.unwrap();
@@ -146,7 +146,7 @@ fn secrets_can_be_named_or_disabled() {
             operator.stop().await;
             origin
         };
-        assert_eq!(case(None).await, None, "there is one replica");
+        assert_eq!(case(None).await, None, "a single replica needs no secret");
         assert_eq!(case(Some(CertificateSharing::Unshared)).await, None);
         let named = CertificateSharing::Named("mine".to_owned());
         let origin = case(Some(named)).await.unwrap();
@@ -166,11 +166,11 @@ fn bundles(webhooks: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn the_configuration_has_the_shared_ca_whichever_replica_writes_it() {
+fn every_replica_writes_the_shared_ca_to_the_configuration() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let replica = || {
-            let setup = managing(stage, &desk, [check()]).settings(elected(stage));
+            let setup = managing(stage, &server, [check()]).settings(elected(stage));
             with_server(setup)
         };
         let first = replica().start().await;

@@ -1,9 +1,9 @@
-//! What the API server is told to ask: the configurations that the operator keeps (§6).
+//! Webhook configurations managed by the operator (§6).
 
 use kopf_core::admission::Operation;
 use serde_json::{Value, json};
 
-use super::{Desk, staffed};
+use super::{FakeServer, admitting};
 use crate::front::{Declaration, on};
 use crate::stage::{Setup, Stage, everywhere, sandboxed};
 
@@ -12,45 +12,45 @@ pub(super) const KINDS: [&str; 2] = [
     "mutatingwebhookconfigurations",
 ];
 
-/// The name of the configurations of a case.
+/// Returns the name of the configurations of a test case.
 pub(super) fn managed(stage: &Stage) -> String {
     format!("{}.kopf.dev", stage.api.unique("auto"))
 }
 
-/// An operator with this desk, which keeps configurations.
+/// Returns an operator with this server and managed configurations.
 pub(super) fn managing<'a>(
     stage: &'a Stage,
-    desk: &Desk,
+    server: &FakeServer,
     handlers: impl IntoIterator<Item = Declaration>,
 ) -> Setup<'a> {
     let name = managed(stage);
     for kind in KINDS {
         stage.api.delete_at_end(path(kind, &name));
     }
-    staffed(stage, desk, handlers).settings(|settings| settings.admission.managed = Some(name))
+    admitting(stage, server, handlers).settings(|settings| settings.admission.managed = Some(name))
 }
 
 pub(super) fn path(kind: &str, name: &str) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{kind}/{name}")
 }
 
-/// One of the configurations; null if there is none.
+/// Returns a configuration, or null if it does not exist.
 pub(super) async fn configuration(stage: &Stage, kind: &str) -> Value {
-    let answer = stage.api.get(&path(kind, &managed(stage))).await;
-    if answer.code == 404 {
+    let response = stage.api.get(&path(kind, &managed(stage))).await;
+    if response.code == 404 {
         return Value::Null;
     }
-    answer.expect_code(200).json
+    response.expect_code(200).json
 }
 
-/// The webhooks of one of the configurations.
+/// Returns the webhooks of a configuration.
 async fn webhooks(stage: &Stage, kind: &str) -> Vec<Value> {
     let configuration = configuration(stage, kind).await;
     let webhooks = configuration["webhooks"].as_array().cloned();
     webhooks.unwrap_or_default()
 }
 
-/// Waits until the webhooks are so.
+/// Waits until the webhooks satisfy the condition.
 pub(super) async fn until(
     stage: &Stage,
     kind: &str,
@@ -77,11 +77,11 @@ pub(super) fn urls(webhooks: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn both_objects_are_there_also_if_one_is_empty() {
+fn both_configurations_exist_even_if_one_is_empty() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost:1/root/");
+        let server = FakeServer::at("https://localhost:1/root/");
         let check = on::validate("check").operations([Operation::Create]);
-        let operator = managing(stage, &desk, [check]).start().await;
+        let operator = managing(stage, &server, [check]).start().await;
         let validating = until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
         assert_eq!(urls(&validating), ["https://localhost:1/root/check"]);
         assert_eq!(validating[0]["rules"][0]["operations"], json!(["CREATE"]));
@@ -91,20 +91,20 @@ fn both_objects_are_there_also_if_one_is_empty() {
         assert_eq!(webhooks(stage, KINDS[0]).await, [Value::Null; 0]);
         assert!(
             configuration(stage, KINDS[0]).await.is_object(),
-            "it stays, empty"
+            "the empty configuration is kept"
         );
     });
 }
 
 #[test]
-fn a_restarted_operator_takes_over_what_is_there() {
+fn restarted_operator_takes_over_existing_webhooks() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost:1/");
+        let server = FakeServer::at("https://localhost:1/");
         let handlers = [
             on::mutate("kept").persistent(),
             on::mutate("dropped").ignore_failures().side_effects(),
         ];
-        let operator = managing(stage, &desk, handlers).start().await;
+        let operator = managing(stage, &server, handlers).start().await;
         let two = |all: &[Value]| all.len() == 2;
         let before = until(stage, KINDS[1], "the webhooks", two).await;
         assert_eq!(before[1]["failurePolicy"], "Ignore");
@@ -118,26 +118,26 @@ fn a_restarted_operator_takes_over_what_is_there() {
         assert_eq!(
             webhooks(stage, KINDS[1]).await,
             before,
-            "nobody could clean up"
+            "a killed operator cannot clean up"
         );
     });
 }
 
 #[test]
-fn every_move_of_the_server_is_told() {
+fn changes_of_the_server_address_are_written() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
-        let operator = managing(stage, &desk, [on::validate("check")])
-            .open(&desk)
+        let server = FakeServer::default();
+        let operator = managing(stage, &server, [on::validate("check")])
+            .open(&server)
             .await;
         stage.settled().await;
         assert_eq!(
             webhooks(stage, KINDS[0]).await,
             [Value::Null; 0],
-            "it is nowhere yet"
+            "the server has no address yet"
         );
         for place in ["https://one:1", "https://two:2/"] {
-            desk.moves(place);
+            server.moves(place);
             let expected = format!("{}/check", place.trim_end_matches('/'));
             until(stage, KINDS[0], &expected, |all| urls(all) == [&expected]).await;
         }
@@ -147,12 +147,12 @@ fn every_move_of_the_server_is_told() {
 }
 
 #[test]
-fn kinds_that_come_and_go_are_told() {
+fn configurations_follow_created_and_deleted_crds() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost:1/");
+        let server = FakeServer::at("https://localhost:1/");
         let group = stage.api.group();
         let late = on::validate("late").on(&[&group, "v1", "others"]);
-        let _operator = managing(stage, &desk, [late]).start().await;
+        let _operator = managing(stage, &server, [late]).start().await;
         let rules =
             |webhooks: &[Value]| webhooks.first().map_or(json!(null), |w| w["rules"].clone());
         until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
@@ -178,14 +178,14 @@ fn kinds_that_come_and_go_are_told() {
 #[test]
 fn rules_of_any_subresource_include_the_main_resource() {
     everywhere(async |stage| {
-        let desk = Desk::at("https://localhost:1/");
+        let server = FakeServer::at("https://localhost:1/");
         let handlers = [
             on::validate("any").subresource("*").ignore_failures(),
             on::validate("status")
                 .subresource("status")
                 .ignore_failures(),
         ];
-        let _operator = managing(stage, &desk, handlers).start().await;
+        let _operator = managing(stage, &server, handlers).start().await;
         let all = until(stage, KINDS[0], "the webhooks", |all| {
             all.len() == 2 && all.iter().all(|webhook| webhook["rules"].is_array())
         })
@@ -197,44 +197,47 @@ fn rules_of_any_subresource_include_the_main_resource() {
 }
 
 #[test]
-fn odd_ids_have_names_that_the_server_accepts() {
+fn ids_are_converted_to_valid_webhook_names() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost:1/");
+        let server = FakeServer::at("https://localhost:1/");
         let long = "x".repeat(300);
         let handlers = ["A", "a", "_private", "some/id:with odd", "ünï", &long]
             .map(|id| on::validate(id).persistent());
-        let _operator = managing(stage, &desk, handlers).start().await;
+        let _operator = managing(stage, &server, handlers).start().await;
         let all = until(stage, KINDS[0], "all webhooks", |all| all.len() == 6).await;
         assert!(urls(&all)[3].ends_with("/some/id%3Awith%20odd"));
     });
 }
 
 #[test]
-fn a_configuration_that_somebody_has_deleted_comes_back() {
+fn deleted_configuration_is_restored() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost:1/");
-        let _operator = managing(stage, &desk, [on::validate("check")])
+        let server = FakeServer::at("https://localhost:1/");
+        let _operator = managing(stage, &server, [on::validate("check")])
             .start()
             .await;
         until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
         let path = path(KINDS[0], &managed(stage));
         stage.api.deleted(&path).await;
-        desk.moves("https://localhost:2/");
+        server.moves("https://localhost:2/");
         let all = until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
         assert_eq!(urls(&all), ["https://localhost:2/check"]);
     });
 }
 
 #[test]
-fn an_operator_that_is_replaced_leaves_the_webhooks_of_the_new_one() {
+fn replaced_operator_keeps_the_webhooks_of_its_successor() {
     sandboxed(async |stage| {
-        let desks = [Desk::at("https://old:1/"), Desk::at("https://new:1/")];
+        let servers = [
+            FakeServer::at("https://old:1/"),
+            FakeServer::at("https://new:1/"),
+        ];
         let handlers = || [on::validate("kept").persistent(), on::validate("dropped")];
-        let old = managing(stage, &desks[0], handlers()).start().await;
+        let old = managing(stage, &servers[0], handlers()).start().await;
         stage.pass(1.0).await;
         let first = ["https://old:1/kept", "https://old:1/dropped"];
         until(stage, KINDS[0], "the old ones", |all| urls(all) == first).await;
-        let new = managing(stage, &desks[1], handlers()).start().await;
+        let new = managing(stage, &servers[1], handlers()).start().await;
         let second = ["https://new:1/kept", "https://new:1/dropped"];
         until(stage, KINDS[0], "the new ones", |all| urls(all) == second).await;
         old.stop().await;
@@ -247,12 +250,12 @@ fn an_operator_that_is_replaced_leaves_the_webhooks_of_the_new_one() {
     });
 }
 
-/// As behind one service, with one certificate.
+/// Two operators behind one service with one certificate.
 #[test]
-fn webhooks_of_two_operators_are_told_apart_also_if_they_are_the_same() {
+fn equal_webhooks_of_two_operators_have_one_owner() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://service:1/");
-        let old = managing(stage, &desk, [on::validate("check")])
+        let server = FakeServer::at("https://service:1/");
+        let old = managing(stage, &server, [on::validate("check")])
             .start()
             .await;
         let there = |all: &[Value]| urls(all) == ["https://service:1/check"];
@@ -260,7 +263,7 @@ fn webhooks_of_two_operators_are_told_apart_also_if_they_are_the_same() {
         let owner = |configuration: &Value| configuration["metadata"]["annotations"].clone();
         let before = owner(&configuration(stage, KINDS[0]).await);
         stage.pass(1.0).await;
-        let new = managing(stage, &desk, [on::validate("check")])
+        let new = managing(stage, &server, [on::validate("check")])
             .start()
             .await;
         while owner(&configuration(stage, KINDS[0]).await) == before {
@@ -276,11 +279,11 @@ fn webhooks_of_two_operators_are_told_apart_also_if_they_are_the_same() {
 }
 
 #[test]
-fn webhooks_that_somebody_has_edited_are_taken_back() {
+fn edited_webhooks_are_restored() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost:1/");
+        let server = FakeServer::at("https://localhost:1/");
         let handlers = [on::validate("kept").persistent(), on::validate("dropped")];
-        let operator = managing(stage, &desk, handlers).start().await;
+        let operator = managing(stage, &server, handlers).start().await;
         until(stage, KINDS[0], "the webhooks", |all| all.len() == 2).await;
         let mut edited = configuration(stage, KINDS[0]).await;
         edited["webhooks"][0]["timeoutSeconds"] = json!(5);

@@ -4,7 +4,7 @@ use kopf_core::field::FieldPath;
 use kopf_engine::invocation::Call;
 use serde_json::{Value, json};
 
-use super::{Desk, staffed};
+use super::{FakeServer, admitting};
 use crate::front::{Declaration, gives, on, permanent};
 use crate::stage::{Stage, everywhere, sandboxed};
 
@@ -24,7 +24,7 @@ fn thing(stage: &Stage, version: &str) -> Value {
     })
 }
 
-/// Adds a mark of the step to the spec.
+/// Returns a conversion handler that adds a mark to the spec.
 fn marking(source: &str, target: &str) -> Declaration {
     let mark = format!("{source}-{target}");
     on::convert(source, target).does(move |call: Call| {
@@ -40,15 +40,15 @@ fn marking(source: &str, target: &str) -> Declaration {
 #[test]
 fn objects_are_converted_in_steps() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost/");
+        let server = FakeServer::at("https://localhost/");
         let handlers = [
             marking("v1", "v2"),
             marking("v2", "v3"),
             marking("v2", "v1"),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("open", || desk.is_open()).await;
-        let response = desk.ask(review(stage, "v3", thing(stage, "v1"))).await;
+        let _operator = admitting(stage, &server, handlers).start().await;
+        stage.wait_for("open", || server.is_open()).await;
+        let response = server.ask(review(stage, "v3", thing(stage, "v1"))).await;
         assert_eq!(response["result"]["status"], "Success", "{response}");
         assert_eq!(response["uid"], "u-1");
         let converted = &response["convertedObjects"][0];
@@ -62,32 +62,32 @@ fn objects_are_converted_in_steps() {
 #[test]
 fn patches_convert_the_given_object() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost/");
+        let server = FakeServer::at("https://localhost/");
         let convert = on::convert("v1", "v2").does(|call: Call| async move {
             let path = FieldPath::parse("spec.v1");
             call.patch.with(|patch| patch.set(&path, json!("patched")));
             Ok(None)
         });
-        let _operator = staffed(stage, &desk, [convert]).start().await;
-        stage.until_so("open", || desk.is_open()).await;
-        let response = desk.ask(review(stage, "v2", thing(stage, "v1"))).await;
+        let _operator = admitting(stage, &server, [convert]).start().await;
+        stage.wait_for("open", || server.is_open()).await;
+        let response = server.ask(review(stage, "v2", thing(stage, "v1"))).await;
         let converted = &response["convertedObjects"][0];
         assert_eq!(converted["spec"], json!({"v1": "patched"}), "{response}");
     });
 }
 
 #[test]
-fn failures_name_the_object_and_the_handler() {
+fn errors_name_the_object_and_the_handler() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost/");
+        let server = FakeServer::at("https://localhost/");
         let renaming = on::convert("v1", "v2").does(|call: Call| async move {
             let mut object = call.body().value().clone();
             object["metadata"]["name"] = json!("other");
             gives(object)
         });
         let failing = on::convert("v1", "v3").does(|_| async { permanent("no way") });
-        let _operator = staffed(stage, &desk, [renaming, failing]).start().await;
-        stage.until_so("open", || desk.is_open()).await;
+        let _operator = admitting(stage, &server, [renaming, failing]).start().await;
+        stage.wait_for("open", || server.is_open()).await;
         for (target, reason) in [
             (
                 "v2",
@@ -96,7 +96,7 @@ fn failures_name_the_object_and_the_handler() {
             ("v3", "handler 'v1-v3': no way"),
             ("v4", "no handlers of on.convert lead from v1 to v4"),
         ] {
-            let response = desk.ask(review(stage, target, thing(stage, "v1"))).await;
+            let response = server.ask(review(stage, target, thing(stage, "v1"))).await;
             assert_eq!(response["result"]["status"], "Failure");
             assert_eq!(response["convertedObjects"], json!([]));
             let message = response["result"]["message"].as_str().unwrap();
@@ -131,10 +131,10 @@ async fn until_converted_by(stage: &Stage, strategy: &str) -> Value {
 }
 
 #[test]
-fn definitions_are_configured_and_released() {
+fn crds_are_configured_and_released() {
     everywhere(async |stage| {
-        let desk = Desk::at("https://localhost/root");
-        let operator = staffed(stage, &desk, [marking("v1", "v2")])
+        let server = FakeServer::at("https://localhost/root");
+        let operator = admitting(stage, &server, [marking("v1", "v2")])
             .settings(|settings| settings.admission.managed = Some("test.kopf.dev".to_owned()))
             .start()
             .await;
@@ -151,10 +151,10 @@ fn definitions_are_configured_and_released() {
 }
 
 #[test]
-fn changes_of_definitions_are_restored() {
+fn changed_crds_are_restored() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://localhost/");
-        let _operator = staffed(stage, &desk, [marking("v1", "v2")])
+        let server = FakeServer::at("https://localhost/");
+        let _operator = admitting(stage, &server, [marking("v1", "v2")])
             .settings(|settings| settings.admission.managed = Some("test.kopf.dev".to_owned()))
             .start()
             .await;
@@ -162,7 +162,7 @@ fn changes_of_definitions_are_restored() {
         let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
         stage.api.merged(&definition(stage), &none).await;
         until_converted_by(stage, "Webhook").await;
-        desk.moves("https://other.example/");
+        server.moves("https://other.example/");
         stage.pass(10.0).await;
         let url = &conversion(stage).await["webhook"]["clientConfig"]["url"];
         assert_eq!(url, "https://other.example/convert");
@@ -170,10 +170,10 @@ fn changes_of_definitions_are_restored() {
 }
 
 #[test]
-fn persistent_conversions_are_kept() {
+fn persistent_conversions_are_kept_at_exit() {
     everywhere(async |stage| {
-        let desk = Desk::at("https://localhost/");
-        let operator = staffed(stage, &desk, [marking("v1", "v2").persistent()])
+        let server = FakeServer::at("https://localhost/");
+        let operator = admitting(stage, &server, [marking("v1", "v2").persistent()])
             .settings(|settings| settings.admission.managed = Some("test.kopf.dev".to_owned()))
             .start()
             .await;

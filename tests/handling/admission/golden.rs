@@ -1,5 +1,5 @@
-//! A twin of the recorded operator: the same handlers are told of in the same way, and answer the same
-//! requests with the same.
+//! An equivalent of the recorded operator: its handlers have the same webhooks and send the same
+//! responses.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use kopf_core::filter::MetaCriterion;
 use serde_json::{Value, json};
 
 use super::configuration::{KINDS, configuration, managed, managing, until};
-use super::{Desk, patch, staffed};
+use super::{FakeServer, admitting, patch};
 use crate::front::{Declaration, arbitrary, denied, done, on, permanent};
 use crate::stage::{Stage, sandboxed};
 
-/// The handlers of the recorded `operator.py`.
+/// Returns the handlers of the recorded `operator.py`.
 fn handlers() -> [Declaration; 5] {
     let check = on::validate("check").persistent().does(|call| async move {
         let admission = call.admission().unwrap();
@@ -76,7 +76,7 @@ fn handlers() -> [Declaration; 5] {
     [check, check2, change, status, deletion]
 }
 
-/// A file of the recording, with the names of this case.
+/// Reads a file of the recording with the names of this case.
 fn recorded(stage: &Stage, file: &str) -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/a01-admission");
     let text = std::fs::read_to_string(folder.join(file)).unwrap();
@@ -86,7 +86,7 @@ fn recorded(stage: &Stage, file: &str) -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// All rules of these webhooks.
+/// Returns all rules of these webhooks.
 fn rules(webhooks: &mut Value) -> impl Iterator<Item = &mut Value> {
     let webhooks = webhooks.as_array_mut().into_iter().flatten();
     let rules = webhooks.filter_map(|webhook| webhook["rules"].as_array_mut());
@@ -94,10 +94,10 @@ fn rules(webhooks: &mut Value) -> impl Iterator<Item = &mut Value> {
 }
 
 #[test]
-fn the_server_is_told_the_same() {
+fn webhooks_are_equal_to_the_recorded_ones() {
     sandboxed(async |stage| {
-        let desk = Desk::at("https://127.0.0.1:54399");
-        let operator = managing(stage, &desk, handlers()).start().await;
+        let server = FakeServer::at("https://127.0.0.1:54399");
+        let operator = managing(stage, &server, handlers()).start().await;
         until(stage, KINDS[0], "all webhooks", |all| all.len() == 4).await;
         until(stage, KINDS[1], "the webhook", |all| all.len() == 1).await;
         let recorded = recorded(stage, "objects.json");
@@ -108,7 +108,7 @@ fn the_server_is_told_the_same() {
             }
             let mut theirs = recorded["object"]["webhooks"].clone();
             for rule in rules(&mut theirs) {
-                // Here, `subresource="*"` includes the main resource.
+                // In this implementation, `subresource="*"` includes the main resource.
                 if rule["resources"] == json!(["things/*"]) {
                     rule["resources"] = json!(["things", "things/*"]);
                 }
@@ -127,15 +127,15 @@ fn the_server_is_told_the_same() {
 }
 
 #[test]
-fn requests_are_answered_with_the_same() {
+fn responses_are_equal_to_the_recorded_ones() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
-        let _operator = staffed(stage, &desk, handlers()).open(&desk).await;
+        let server = FakeServer::default();
+        let _operator = admitting(stage, &server, handlers()).open(&server).await;
         let requests = recorded(stage, "requests.json");
         let answers = recorded(stage, "objects.json");
         let mut compared = 0;
-        // Paths without an id and with an unknown one admit everything in the original, and are
-        // handled otherwise here.
+        // The original admits everything at paths with no id or an unknown id. This implementation
+        // rejects unknown ids.
         let differs = |path: &Value| path == "/" || path == "/nope";
         for request in requests
             .iter()
@@ -158,7 +158,7 @@ fn requests_are_answered_with_the_same() {
                 webhook: webhook.map(str::to_owned),
                 ..Incoming::default()
             };
-            let mut ours = desk.put(incoming).await.unwrap();
+            let mut ours = server.put(incoming).await.unwrap();
             let operations = [&mut ours, &mut theirs].map(|answer| {
                 let mut operations = patch(&answer["response"]);
                 operations.sort_by_key(|operation| operation["path"].to_string());
@@ -174,7 +174,7 @@ fn requests_are_answered_with_the_same() {
     });
 }
 
-/// What `kubectl` has printed in the recording, out of what it is answered.
+/// Formats a response as `kubectl` printed it in the recording.
 fn printed(webhook: &str, response: &Value) -> Vec<String> {
     let warnings = response["warnings"].as_array().cloned().unwrap_or_default();
     let mut lines: Vec<String> = warnings
@@ -191,10 +191,10 @@ fn printed(webhook: &str, response: &Value) -> Vec<String> {
 }
 
 #[test]
-fn users_see_the_same() {
+fn kubectl_output_is_equal_to_the_recorded_one() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
-        let _operator = staffed(stage, &desk, handlers()).open(&desk).await;
+        let server = FakeServer::default();
+        let _operator = admitting(stage, &server, handlers()).open(&server).await;
         let seen = recorded(stage, "objects.json");
         let managed = managed(stage);
         let thing = |spec: Value| stage.thing("obj", spec);
@@ -226,7 +226,7 @@ fn users_see_the_same() {
                 webhook: Some(id.to_owned()),
                 ..Incoming::default()
             };
-            let answer = desk.put(incoming).await.unwrap();
+            let answer = server.put(incoming).await.unwrap();
             let webhook = format!("{}.{managed}", id.replace('_', "-"));
             let recorded = seen.iter().find(|moment| moment["after"] == after).unwrap();
             let recorded = recorded["kubectl"].as_str().unwrap();

@@ -1,9 +1,7 @@
-//! Admission webhooks, as they are seen from outside; sections (§) are those of the description of
-//! admission in the original.
+//! Admission webhooks. Sections (§) refer to the description of admission in the original.
 //!
-//! There are no sockets: a desk takes the place of the webhook server, and requests are put on it.
+//! There are no sockets: a fake webhook server passes requests to the operator.
 
-mod answers;
 mod certificates;
 mod configuration;
 mod conversion;
@@ -11,6 +9,7 @@ mod golden;
 mod memos;
 mod reconciliation;
 mod requests;
+mod responses;
 mod workers;
 
 use std::fmt;
@@ -29,18 +28,18 @@ use serde_json::{Value, json};
 use crate::front::Declaration;
 use crate::stage::{Actor, Setup, Stage};
 
-/// Where requests are put, instead of being sent. Clones are the same desk.
+/// A webhook server without sockets. Clones share their state.
 #[derive(Clone, Default)]
-struct Desk(Arc<Mutex<Staff>>);
+struct FakeServer(Arc<Mutex<ServerState>>);
 
 #[derive(Default)]
-struct Staff {
+struct ServerState {
     operator: Option<Arc<dyn Serving>>,
     place: Option<ClientConfig>,
     ending: Ending,
 }
 
-/// How the desk reacts to the end of the operator.
+/// Reaction of the server to the exit of the operator.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Ending {
     #[default]
@@ -49,44 +48,44 @@ enum Ending {
     Stopped,
 }
 
-impl Desk {
-    /// Is told to be at this address when it opens.
+impl FakeServer {
+    /// Returns a server that announces this URL when it starts.
     fn at(url: &str) -> Self {
-        let desk = Self::default();
-        desk.lock().place = Some(place(url));
-        desk
+        let server = Self::default();
+        server.lock().place = Some(place(url));
+        server
     }
 
-    /// Does not stop when it has to.
+    /// Returns a server that ignores the shutdown signal.
     fn ignoring_shutdown() -> Self {
-        let desk = Self::default();
-        desk.lock().ending = Ending::Ignored;
-        desk
+        let server = Self::default();
+        server.lock().ending = Ending::Ignored;
+        server
     }
 
-    /// Returns `true` if it was stopped by the signal.
+    /// Returns `true` if the server was stopped by the shutdown signal.
     fn has_stopped(&self) -> bool {
         self.lock().ending == Ending::Stopped
     }
 
-    /// Moves to another address.
+    /// Announces another URL.
     fn moves(&self, url: &str) {
-        let operator = self.operator().expect("it is open");
+        let operator = self.operator().expect("the server is running");
         operator.announce(place(url));
     }
 
-    /// Whether anybody is there.
+    /// Returns `true` if an operator is connected.
     fn is_open(&self) -> bool {
         self.lock().operator.is_some()
     }
 
-    /// Has a request reviewed.
+    /// Passes a request to the operator.
     async fn put(&self, incoming: Incoming) -> Result<Value, Refusal> {
-        let operator = self.operator().expect("it is open");
+        let operator = self.operator().expect("the server is running");
         operator.review(incoming).await
     }
 
-    /// Handles the body of a request as webhook servers do.
+    /// Handles a request body as webhook servers do.
     async fn post(&self, body: &str) -> Value {
         match parse(body.as_bytes()) {
             Ok(review) => {
@@ -94,23 +93,24 @@ impl Desk {
                     review,
                     ..Incoming::default()
                 };
-                self.put(incoming).await.expect("it is a proper review")
+                self.put(incoming).await.expect("the review is valid")
             }
             Err(ParseError::TooDeep(_)) => {
-                let head = ReviewHead::scan(body.as_bytes()).expect("the uid is at the beginning");
+                let head =
+                    ReviewHead::scan(body.as_bytes()).expect("the review begins with the uid");
                 Unreadable::TooDeep.deny(&head)
             }
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// Has a review reviewed by all handlers, and gives the response.
+    /// Passes a review to all handlers and returns the response.
     async fn ask(&self, review: Value) -> Value {
         let incoming = Incoming {
             review,
             ..Incoming::default()
         };
-        let mut answer = self.put(incoming).await.expect("it is a proper review");
+        let mut answer = self.put(incoming).await.expect("the review is valid");
         answer["response"].take()
     }
 
@@ -118,7 +118,7 @@ impl Desk {
         self.lock().operator.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Staff> {
+    fn lock(&self) -> MutexGuard<'_, ServerState> {
         self.0.lock()
     }
 }
@@ -145,20 +145,20 @@ n+tS1w+VK2AGQAIhAOBlyZXdp2X+zl2+41JeG7qUJoKL3THvalPlt8BwRHe3
 -----END CERTIFICATE-----
 ";
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for FakeServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Desk")
+        f.write_str("FakeServer")
     }
 }
 
-impl WebhookServer for Desk {
+impl WebhookServer for FakeServer {
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
         shutdown: Shutdown,
     ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
-        /// Nobody is there when the operator has ended.
-        struct Closing(Desk);
+        /// Disconnects the operator when the server is dropped.
+        struct Closing(FakeServer);
 
         impl Drop for Closing {
             fn drop(&mut self) {
@@ -184,29 +184,31 @@ impl WebhookServer for Desk {
     }
 }
 
-/// An operator with this desk.
-fn staffed<'a>(
+/// Returns an operator with this server.
+fn admitting<'a>(
     stage: &'a Stage,
-    desk: &Desk,
+    server: &FakeServer,
     handlers: impl IntoIterator<Item = Declaration>,
 ) -> Setup<'a> {
-    let server = Arc::new(desk.clone());
+    let server = Arc::new(server.clone());
     stage
         .operator(handlers)
         .settings(|settings| settings.admission.server = Some(server))
 }
 
 impl<'a> Setup<'a> {
-    /// Starts the operator, and waits until its desk is open.
-    async fn open(self, desk: &Desk) -> Actor<'a> {
+    /// Starts the operator and waits until its server is running.
+    async fn open(self, server: &FakeServer) -> Actor<'a> {
         let stage = self.stage;
         let actor = self.start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        stage
+            .wait_for("the server to start", || server.is_open())
+            .await;
         actor
     }
 }
 
-/// A review about a thing of the case.
+/// Builds a review of a thing of the case.
 fn review(stage: &Stage, operation: &str, new: Option<Value>, old: Option<Value>) -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1",
@@ -223,18 +225,18 @@ fn review(stage: &Stage, operation: &str, new: Option<Value>, old: Option<Value>
     })
 }
 
-/// A review about the creation of a thing with this spec.
+/// Builds a review of the creation of a thing.
 fn creation(stage: &Stage, spec: Value) -> Value {
     review(stage, "CREATE", Some(stage.thing("obj", spec)), None)
 }
 
-/// The operations of the patch in a response.
+/// Decodes the operations of the patch in a response.
 fn patch(response: &Value) -> Vec<Value> {
     let Some(patch) = response["patch"].as_str() else {
         assert_eq!(response["patchType"], Value::Null);
         return Vec::new();
     };
     assert_eq!(response["patchType"], "JSONPatch");
-    let patch = STANDARD.decode(patch).expect("it is base64");
-    serde_json::from_slice(&patch).expect("it is JSON")
+    let patch = STANDARD.decode(patch).expect("the patch is base64");
+    serde_json::from_slice(&patch).expect("the patch is JSON")
 }

@@ -1,4 +1,4 @@
-//! Managed configurations while other clients change them: other operators, users, tools.
+//! Managed configurations that other operators, users and tools also change.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::{Value, json};
 use tracing::Level;
 
-use super::Desk;
+use super::FakeServer;
 use super::configuration::{KINDS, configuration, managed, managing, path, until, urls};
 use crate::front::{Declaration, on};
 use crate::stage::{Actor, Stage, everywhere, sandboxed};
 
-/// An operator with one webhook at this host. Start times differ by at least a second.
+/// Starts an operator with one webhook at this host. Start times differ by at least a second.
 async fn started<'a>(stage: &'a Stage, host: &str) -> Actor<'a> {
-    let desk = Desk::at(&format!("https://{host}:1/"));
-    let operator = managing(stage, &desk, [handler()]).start().await;
+    let server = FakeServer::at(&format!("https://{host}:1/"));
+    let operator = managing(stage, &server, [handler()]).start().await;
     stage.pass(1.0).await;
     operator
 }
 
-/// The same as a peer.
+/// Starts the same operator as a peer.
 async fn started_peer<'a>(stage: &'a Stage, name: &str, priority: i64) -> Actor<'a> {
-    let desk = Desk::at(&format!("https://{name}:1/"));
-    let operator = managing(stage, &desk, [handler()]).peer(name, priority);
+    let server = FakeServer::at(&format!("https://{name}:1/"));
+    let operator = managing(stage, &server, [handler()]).peer(name, priority);
     let operator = operator.start().await;
     stage.pass(1.0).await;
     operator
@@ -32,7 +32,7 @@ fn handler() -> Declaration {
     on::validate("check").ignore_failures()
 }
 
-/// Waits until the webhook is that of this host.
+/// Waits until the webhook has this host.
 async fn until_at(stage: &Stage, host: &str) {
     let expected = format!("https://{host}:1/check");
     until(stage, KINDS[0], &expected, |all| urls(all) == [&expected]).await;
@@ -43,7 +43,7 @@ async fn is_at(stage: &Stage, host: &str) -> bool {
     configuration["webhooks"][0]["clientConfig"]["url"] == format!("https://{host}:1/check")
 }
 
-/// Number of records of this level that contain this text.
+/// Returns the number of records with this level that contain this text.
 fn logged(stage: &Stage, level: Level, text: &str) -> usize {
     let records = stage.log.records().into_iter();
     records
@@ -51,28 +51,31 @@ fn logged(stage: &Stage, level: Level, text: &str) -> usize {
         .count()
 }
 
-/// Number of writes to the validating configuration.
+/// Returns the number of writes to the validating configuration.
 fn writes(stage: &Stage) -> usize {
     let calls = stage.writes_to(&managed(stage)).into_iter();
     calls.filter(|call| call.path.contains(KINDS[0])).count()
 }
 
 #[test]
-fn webhooks_come_back_after_a_second_operator_has_exited() {
+fn webhooks_are_restored_after_a_second_operator_exits() {
     everywhere(async |stage| {
         let _first = started(stage, "first").await;
         until_at(stage, "first").await;
         let second = started(stage, "second").await;
         until_at(stage, "second").await;
         stage.settled().await;
-        assert!(is_at(stage, "second").await, "the newest start owns it");
+        assert!(
+            is_at(stage, "second").await,
+            "the operator that started last owns it"
+        );
         second.stop().await;
         until_at(stage, "first").await;
     });
 }
 
 #[test]
-fn exit_of_an_operator_that_is_not_the_owner_changes_nothing() {
+fn exit_of_a_non_owner_changes_nothing() {
     everywhere(async |stage| {
         let first = started(stage, "first").await;
         until_at(stage, "first").await;
@@ -85,7 +88,7 @@ fn exit_of_an_operator_that_is_not_the_owner_changes_nothing() {
 }
 
 #[test]
-fn newest_of_the_remaining_operators_takes_over() {
+fn newest_remaining_operator_takes_over() {
     everywhere(async |stage| {
         let _first = started(stage, "first").await;
         let _second = started(stage, "second").await;
@@ -106,7 +109,7 @@ fn killed_owner_without_peering_is_replaced_at_the_next_start() {
         until_at(stage, "second").await;
         second.kill().await;
         stage.settled().await;
-        assert!(is_at(stage, "second").await, "nothing is known of its end");
+        assert!(is_at(stage, "second").await, "the crash is not detected");
         let _third = started(stage, "third").await;
         until_at(stage, "third").await;
     });
@@ -146,7 +149,7 @@ fn edited_webhooks_are_restored() {
 }
 
 #[test]
-fn other_edits_are_left_alone() {
+fn edits_of_other_fields_are_kept() {
     everywhere(async |stage| {
         let _operator = started(stage, "host").await;
         until_at(stage, "host").await;
@@ -161,7 +164,7 @@ fn other_edits_are_left_alone() {
 }
 
 #[test]
-fn client_that_keeps_editing_is_backed_off_with_warnings() {
+fn repeated_edits_are_restored_with_backoff_and_warnings() {
     sandboxed(async |stage| {
         let _operator = started(stage, "host").await;
         until_at(stage, "host").await;
@@ -174,7 +177,7 @@ fn client_that_keeps_editing_is_backed_off_with_warnings() {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        // In an hour: 1, 2, 4… seconds, then every 5 minutes.
+        // Restored after 1, 2, 4… seconds, then every 5 minutes.
         let restored = writes(stage) - before;
         assert!((10..=25).contains(&restored), "{restored}");
         let warnings = logged(
@@ -183,7 +186,7 @@ fn client_that_keeps_editing_is_backed_off_with_warnings() {
             "is changed repeatedly by another client",
         );
         assert!(warnings >= restored - 2, "{warnings} of {restored}");
-        // It is immediate again when the other client has stopped for long enough.
+        // The backoff is reset after a long interval without edits.
         until_at(stage, "host").await;
         stage.pass(1_000.0).await;
         stage.api.merged(&path, &json!({"webhooks": []})).await;
@@ -229,7 +232,7 @@ fn killed_owner_is_replaced_by_its_peer() {
         until_at(stage, "high").await;
         high.kill().await;
         stage.pass(10.0).await;
-        assert!(is_at(stage, "high").await, "it may still be alive");
+        assert!(is_at(stage, "high").await, "it may still be running");
         stage.pass(120.0).await;
         assert!(is_at(stage, "low").await);
     });
@@ -244,7 +247,7 @@ fn paused_operators_do_not_take_over() {
         until_at(stage, "high").await;
         let _low = started_peer(stage, "low", 1).await;
         stage.pass(60.0).await;
-        assert!(is_at(stage, "high").await, "the newer one is paused");
+        assert!(is_at(stage, "high").await, "the newer operator is paused");
         let path = path(KINDS[0], &managed(stage));
         stage.api.deleted(&path).await;
         until_at(stage, "high").await;

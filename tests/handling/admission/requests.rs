@@ -1,4 +1,4 @@
-//! What is asked, who is asked, and what handlers get to know (§1, §2).
+//! Routing of requests to handlers, and the arguments of handlers (§1, §2).
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use kopf_core::admission::{Incoming, Operation};
 use kopf_core::filter::{MetaCriterion, ValueCriterion};
 use serde_json::{Value, json};
 
-use super::{Desk, creation, review, staffed};
+use super::{FakeServer, admitting, creation, review};
 use crate::front::{done, indexed, look, on};
 use crate::stage::{Stage, everywhere, sandboxed};
 
 #[test]
-fn handlers_get_all_of_the_request() {
+fn handlers_receive_the_whole_request() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::validate("check").param("param").subresource("status");
         let check = check.does(|call| async move {
             let review = &call.admission().unwrap().review;
@@ -28,7 +28,7 @@ fn handlers_get_all_of_the_request() {
             assert_eq!((call.retry, call.event()), (0, None));
             done()
         });
-        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
+        let _operator = admitting(stage, &server, [check]).open(&server).await;
         let thing = |size: u64| stage.thing("obj", json!({"size": size}));
         let mut asked = review(stage, "UPDATE", Some(thing(2)), Some(thing(1)));
         asked["request"]["subResource"] = json!("status");
@@ -39,8 +39,8 @@ fn handlers_get_all_of_the_request() {
             headers: BTreeMap::from([("User-Agent".to_owned(), "tester".to_owned())]),
             sslpeer: Some(json!({"version": 3})),
         };
-        let answer = desk.put(incoming).await.unwrap();
-        assert_eq!(answer["response"]["allowed"], true, "{answer}");
+        let reviewed = server.put(incoming).await.unwrap();
+        assert_eq!(reviewed["response"]["allowed"], true, "{reviewed}");
         let entry = stage.journal.only("check");
         assert_eq!((&entry.old, &entry.new), (&thing(1), &thing(2)));
         assert_eq!(entry.body, thing(2));
@@ -49,14 +49,15 @@ fn handlers_get_all_of_the_request() {
 }
 
 #[test]
-fn deletions_are_about_the_object_as_it_is() {
+fn deletion_reviews_have_the_old_object_as_body() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let only = on::mutate("only").operations([Operation::Delete]);
         let handlers = [on::validate("check"), on::mutate("change"), only];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
         let thing = stage.thing("obj", json!({"keep": true}));
-        desk.ask(review(stage, "DELETE", None, Some(thing.clone())))
+        server
+            .ask(review(stage, "DELETE", None, Some(thing.clone())))
             .await;
         assert_eq!(stage.journal.ids(), ["check", "only"]);
         let entry = stage.journal.only("check");
@@ -66,16 +67,16 @@ fn deletions_are_about_the_object_as_it_is() {
 }
 
 #[test]
-fn one_handler_or_all_of_them_are_asked() {
+fn requests_select_one_handler_or_all() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let handlers = [
             on::validate("plain"),
             on::mutate("field").field("spec.field"),
             on::validate("status").subresource("status"),
             on::create("create"),
         ];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
         for (hint, expected) in [
             (None, vec!["plain", "field/spec.field"]),
             (Some("plain"), vec!["plain"]),
@@ -89,27 +90,27 @@ fn one_handler_or_all_of_them_are_asked() {
                 webhook: hint.map(str::to_owned),
                 ..Incoming::default()
             };
-            let answer = desk.put(incoming).await.unwrap();
+            let reviewed = server.put(incoming).await.unwrap();
             let allowed = json!({"uid": "u-1", "allowed": true});
-            assert_eq!(answer["response"], allowed, "{hint:?}");
+            assert_eq!(reviewed["response"], allowed, "{hint:?}");
             assert_eq!(stage.journal.ids(), expected, "{hint:?}");
         }
     });
 }
 
 #[test]
-fn unknown_handler_ids_are_refused_and_never_admitted() {
+fn unknown_handler_ids_are_rejected() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let handlers = [on::validate("plain"), on::create("create")];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
         for id in ["unknown", "create", "plain/", "/"] {
             let incoming = Incoming {
                 review: creation(stage, json!({})),
                 webhook: Some(id.to_owned()),
                 ..Incoming::default()
             };
-            let refusal = desk.put(incoming).await.unwrap_err();
+            let refusal = server.put(incoming).await.unwrap_err();
             assert_eq!(refusal.code(), 404, "{id}");
             assert!(refusal.to_string().contains(id), "{refusal}");
         }
@@ -123,17 +124,17 @@ fn unknown_handler_ids_are_refused_and_never_admitted() {
 }
 
 #[test]
-fn operations_are_enforced_in_reviews() {
+fn operations_are_checked_in_reviews() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let handlers = [
             on::validate("all"),
             on::validate("creations").operations([Operation::Create]),
             on::mutate("changes").operations([Operation::Update, Operation::Create]),
-            // The same id and URL for other operations.
+            // Another operation at the same id and URL.
             on::validate("creations").operations([Operation::Delete]),
         ];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
         let thing = || Some(stage.thing("obj", json!({})));
         for (asked, hint, expected) in [
             (
@@ -164,8 +165,11 @@ fn operations_are_enforced_in_reviews() {
                 webhook: hint.map(str::to_owned),
                 ..Incoming::default()
             };
-            let answer = desk.put(incoming).await.unwrap();
-            assert_eq!(answer["response"]["allowed"], true, "{operation} {hint:?}");
+            let reviewed = server.put(incoming).await.unwrap();
+            assert_eq!(
+                reviewed["response"]["allowed"], true,
+                "{operation} {hint:?}"
+            );
             assert_eq!(stage.journal.ids(), expected, "{operation} {hint:?}");
         }
     });
@@ -174,13 +178,13 @@ fn operations_are_enforced_in_reviews() {
 #[test]
 fn any_subresource_includes_the_main_resource() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let handlers = [
             on::validate("main"),
             on::validate("any").subresource("*"),
             on::validate("status").subresource("status"),
         ];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
         for (subresource, expected) in [
             (json!(null), vec!["main", "any"]),
             (json!("status"), vec!["any", "status"]),
@@ -190,16 +194,16 @@ fn any_subresource_includes_the_main_resource() {
             let thing = stage.thing("obj", json!({}));
             let mut asked = review(stage, "UPDATE", Some(thing.clone()), Some(thing));
             asked["request"]["subResource"] = subresource.clone();
-            desk.ask(asked).await;
+            server.ask(asked).await;
             assert_eq!(stage.journal.ids(), expected, "{subresource}");
         }
     });
 }
 
 #[test]
-fn filters_look_at_the_object_and_at_the_request() {
+fn filters_see_the_object_and_the_request() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let handlers = [
             on::validate("labels").label("mine", MetaCriterion::Present),
             on::validate("annotations").annotation("mine", MetaCriterion::from("yes")),
@@ -211,12 +215,12 @@ fn filters_look_at_the_object_and_at_the_request() {
                 review.userinfo["groups"][0] == "people" && !review.dryrun && review.old.is_none()
             }),
         ];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
         let mut thing = stage.thing("obj", json!({"field": "right"}));
         thing["metadata"]["labels"] = json!({"mine": ""});
         thing["metadata"]["annotations"] = json!({"mine": "yes"});
         let asked = review(stage, "CREATE", Some(thing.clone()), None);
-        desk.ask(asked.clone()).await;
+        server.ask(asked.clone()).await;
         let all = ["labels", "annotations", "value/spec.field", "when", "asked"];
         assert_eq!(stage.journal.ids(), all);
         stage.journal.clear();
@@ -227,28 +231,28 @@ fn filters_look_at_the_object_and_at_the_request() {
             Some(thing),
         );
         asked["request"]["dryRun"] = json!(true);
-        desk.ask(asked).await;
+        server.ask(asked).await;
         assert!(
             stage.journal.all().is_empty(),
-            "what it was does not matter"
+            "the old object is not filtered"
         );
     });
 }
 
 #[test]
-fn a_filter_that_fails_is_no_permission() {
+fn failed_filter_denies_the_request() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let handlers = [
             on::validate("first"),
             on::validate("bad").when_fails("it is broken"),
         ];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
         let incoming = Incoming {
             review: creation(stage, json!({})),
             ..Incoming::default()
         };
-        let refusal = desk.put(incoming).await.unwrap_err();
+        let refusal = server.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);
         let text = refusal.to_string();
         assert!(
@@ -260,20 +264,20 @@ fn a_filter_that_fails_is_no_permission() {
 }
 
 #[test]
-fn what_is_no_review_of_a_known_kind_is_refused() {
+fn invalid_reviews_are_rejected() {
     everywhere(async |stage| {
-        let desk = Desk::default();
-        let _operator = staffed(stage, &desk, [on::validate("check")])
-            .open(&desk)
+        let server = FakeServer::default();
+        let _operator = admitting(stage, &server, [on::validate("check")])
+            .open(&server)
             .await;
         let mut unknown = creation(stage, json!({}));
         unknown["request"]["resource"]["resource"] = json!("nothings");
-        let mut nobody = creation(stage, json!({}));
-        nobody["request"]["userInfo"] = json!(null);
+        let mut anonymous = creation(stage, json!({}));
+        anonymous["request"]["userInfo"] = json!(null);
         let nothing = review(stage, "UPDATE", None, None);
         for (review, code) in [
             (unknown, 404),
-            (nobody, 400),
+            (anonymous, 400),
             (nothing, 400),
             (json!("garbage"), 400),
             (json!({"request": []}), 400),
@@ -282,19 +286,19 @@ fn what_is_no_review_of_a_known_kind_is_refused() {
                 review,
                 ..Incoming::default()
             };
-            assert_eq!(desk.put(incoming).await.unwrap_err().code(), code);
+            assert_eq!(server.put(incoming).await.unwrap_err().code(), code);
         }
         assert!(stage.journal.all().is_empty());
     });
 }
 
 #[test]
-fn kinds_can_come_later() {
+fn resources_can_be_created_later() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let group = stage.api.group();
         let late = on::validate("late").on(&[&group, "v1", "others"]);
-        let _operator = staffed(stage, &desk, [late]).open(&desk).await;
+        let _operator = admitting(stage, &server, [late]).open(&server).await;
         let incoming = || {
             let mut review = creation(stage, json!({}));
             review["request"]["resource"]["resource"] = json!("others");
@@ -303,28 +307,30 @@ fn kinds_can_come_later() {
                 ..Incoming::default()
             }
         };
-        assert_eq!(desk.put(incoming()).await.unwrap_err().code(), 404);
+        assert_eq!(server.put(incoming()).await.unwrap_err().code(), 404);
         stage
             .api
             .crd()
             .named("others", "other", "Other")
             .create()
             .await;
-        let answered = async {
-            while desk.put(incoming()).await.is_err() {
+        let reviewed = async {
+            while server.put(incoming()).await.is_err() {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         };
-        stage.within("the kind to be known", answered).await;
+        stage
+            .within("the resource to be discovered", reviewed)
+            .await;
         assert_eq!(stage.journal.count("late"), 1);
     });
 }
 
 #[test]
-fn indices_are_there() {
+fn handlers_can_read_indices() {
     everywhere(async |stage| {
         stage.create("one", json!({"colour": "red"})).await;
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let by_colour = on::index("colours").does(|call| async move {
             let colour = call.body().spec()["colour"].as_str().unwrap_or("none");
             indexed(&call, json!({colour: call.body().name()}))
@@ -335,46 +341,50 @@ fn indices_are_there() {
             call.admission().unwrap().warnings.push(names.join(","));
             done()
         });
-        let _operator = staffed(stage, &desk, [by_colour, check]).open(&desk).await;
-        stage
-            .until_so("the index", || stage.index("colours") != json!({}))
+        let _operator = admitting(stage, &server, [by_colour, check])
+            .open(&server)
             .await;
-        let response = desk.ask(creation(stage, json!({}))).await;
+        stage
+            .wait_for("the index", || stage.index("colours") != json!({}))
+            .await;
+        let response = server.ask(creation(stage, json!({}))).await;
         assert_eq!(response["warnings"], json!(["red"]));
     });
 }
 
 #[test]
-fn a_server_can_be_set_by_startup_handlers() {
+fn startup_handlers_can_set_the_server() {
     everywhere(async |stage| {
-        let desk = Desk::default();
-        let server = desk.clone();
+        let server = FakeServer::default();
+        let configured = server.clone();
         let configure = on::startup("configure").does(move |call| {
             let draft = call.operator.draft.clone().unwrap();
             let mut settings = draft.get();
-            settings.admission.server = Some(std::sync::Arc::new(server.clone()));
+            settings.admission.server = Some(std::sync::Arc::new(configured.clone()));
             draft.set(settings);
             async { done() }
         });
         let operator = stage.run([configure, on::validate("check")]).await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
-        desk.ask(creation(stage, json!({}))).await;
+        stage
+            .wait_for("the server to start", || server.is_open())
+            .await;
+        server.ask(creation(stage, json!({}))).await;
         assert_eq!(stage.journal.count("check"), 1);
         operator.stop().await;
-        assert!(!desk.is_open());
+        assert!(!server.is_open());
     });
 }
 
 #[test]
 fn server_is_stopped_by_the_signal_and_awaited() {
     everywhere(async |stage| {
-        let desk = Desk::default();
-        let operator = staffed(stage, &desk, [on::validate("check")])
-            .open(&desk)
+        let server = FakeServer::default();
+        let operator = admitting(stage, &server, [on::validate("check")])
+            .open(&server)
             .await;
-        assert!(!desk.has_stopped());
+        assert!(!server.has_stopped());
         operator.stop().await;
-        assert!(desk.has_stopped());
+        assert!(server.has_stopped());
         assert_eq!(hung(stage), 0);
     });
 }
@@ -382,17 +392,17 @@ fn server_is_stopped_by_the_signal_and_awaited() {
 #[test]
 fn server_that_ignores_the_signal_is_dropped_with_a_warning() {
     sandboxed(async |stage| {
-        let desk = Desk::ignoring_shutdown();
-        let operator = staffed(stage, &desk, [on::validate("check")])
-            .open(&desk)
+        let server = FakeServer::ignoring_shutdown();
+        let operator = admitting(stage, &server, [on::validate("check")])
+            .open(&server)
             .await;
         operator.stop().await;
-        assert!(!desk.is_open() && !desk.has_stopped());
+        assert!(!server.is_open() && !server.has_stopped());
         assert_eq!(hung(stage), 1);
     });
 }
 
-/// Number of warnings about tasks that do not end.
+/// Returns the number of warnings about aborted server tasks.
 fn hung(stage: &Stage) -> usize {
     let records = stage.log.records().into_iter();
     let hung = |message: &str| message == "Hung tasks are aborted: Admission webhook server.";
@@ -400,9 +410,9 @@ fn hung(stage: &Stage) -> usize {
 }
 
 #[test]
-fn absent_certificates_are_not_empty_ones() {
+fn absent_and_empty_certificates_are_distinguished() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::validate("check").does(|call| async move {
             let admission = call.admission().unwrap();
             admission
@@ -410,7 +420,7 @@ fn absent_certificates_are_not_empty_ones() {
                 .push(format!("{:?}", admission.review.sslpeer));
             done()
         });
-        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
+        let _operator = admitting(stage, &server, [check]).open(&server).await;
         for (sslpeer, expected) in [
             (None, "None"),
             (Some(json!(null)), "None"),
@@ -421,8 +431,8 @@ fn absent_certificates_are_not_empty_ones() {
                 sslpeer,
                 ..Incoming::default()
             };
-            let answer = desk.put(incoming).await.unwrap();
-            assert_eq!(answer["response"]["warnings"], json!([expected]));
+            let reviewed = server.put(incoming).await.unwrap();
+            assert_eq!(reviewed["response"]["warnings"], json!([expected]));
         }
     });
 }

@@ -1,4 +1,4 @@
-//! The limit of threads for reviews and other blocking handlers (decision 37).
+//! The common thread limit of reviews and other blocking handlers (decision 37).
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,16 +8,16 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Desk, creation, staffed};
+use super::{FakeServer, admitting, creation};
 use crate::front::{done, is_foreign, on};
 use crate::stage::sandboxed;
 
-/// A door that handlers wait for in their threads.
+/// A barrier that blocks the threads of handlers.
 #[derive(Default)]
 struct Door(Mutex<bool>, Condvar);
 
 impl Door {
-    /// Opens the door when dropped, also if the case fails.
+    /// Returns a guard that opens the barrier, even if the test fails.
     fn opening(self: Arc<Self>) -> impl Drop {
         struct Opening(Arc<Door>);
 
@@ -39,7 +39,8 @@ impl Door {
 
 #[test]
 fn reviews_and_handlers_share_one_limit() {
-    // A foreign front runs blocking functions in threads of its own, which the engine does not limit.
+    // The foreign frontend runs blocking functions in its own threads, which the engine does not
+    // limit.
     if is_foreign() {
         return;
     }
@@ -59,14 +60,14 @@ fn reviews_and_handlers_share_one_limit() {
             called.store(true, Ordering::SeqCst);
             done()
         });
-        let desk = Desk::default();
-        let _operator = staffed(stage, &desk, [make, check])
+        let server = FakeServer::default();
+        let _operator = admitting(stage, &server, [make, check])
             .settings(|settings| settings.execution.max_workers = Some(1))
-            .open(&desk)
+            .open(&server)
             .await;
         stage.create("obj", json!({})).await;
         begun.notified().await;
-        let mut asking = pin!(desk.ask(creation(stage, json!({}))));
+        let mut asking = pin!(server.ask(creation(stage, json!({}))));
         // Virtual time stands still while a thread is blocked.
         for _ in 0..100 {
             assert!(

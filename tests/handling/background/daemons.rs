@@ -1,4 +1,4 @@
-//! Life of a daemon (§3): delays, attempts, errors, its end.
+//! Lifecycle of daemons (§3): initial delay, attempts, errors, exit.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::front::{arbitrary, done, gives, on, permanent, temporary};
 use crate::stage::{everywhere, finalizers, sandboxed};
 
 #[test]
-fn it_is_called_once_and_its_result_is_stored() {
+fn daemon_is_called_once_and_its_result_is_stored() {
     everywhere(async |stage| {
         let watch = on::daemon("watch").does(|call| async move {
             let stopped = call.stopped.clone().unwrap();
@@ -31,11 +31,11 @@ fn it_is_called_once_and_its_result_is_stored() {
 }
 
 #[test]
-fn what_it_leaves_behind_is_seen_as_its_last_words() {
+fn result_that_arrives_before_its_response_is_written_once() {
     everywhere(async |stage| {
         let watch = on::daemon("watch").does(|_| async { gives(json!("over")) });
         let _operator = stage.run([watch]).await;
-        // The answer to the write comes only after its echo on the watch-stream.
+        // The response to the write arrives after its echo on the watch stream.
         let breakpoint = stage.breakpoint(2, Moment::After);
         stage.create("obj", json!({})).await;
         stage.within("the result", breakpoint.reached()).await;
@@ -52,7 +52,7 @@ fn what_it_leaves_behind_is_seen_as_its_last_words() {
 }
 
 #[test]
-fn what_has_ended_by_itself_is_over() {
+fn exited_daemon_is_not_restarted() {
     sandboxed(async |stage| {
         let operator = stage.run([on::daemon("watch")]).await;
         stage.create_settled("obj", json!({})).await;
@@ -63,21 +63,21 @@ fn what_has_ended_by_itself_is_over() {
         stage.settled().await;
         assert!(
             finalizers(&stage.get("obj").await).is_empty(),
-            "it is not needed any more"
+            "the finalizer is removed"
         );
         stage.merge("obj", json!({"spec": {"field": "y"}})).await;
         stage.relist();
         stage.pass(60.0).await;
         stage.journal.only("watch");
-        stage.delete_wholly("obj").await;
-        // Another object of that name is another object.
+        stage.delete_and_wait("obj").await;
+        // A new object of the same name gets a new daemon.
         stage.create_settled("obj", json!({})).await;
         assert_eq!(stage.journal.count("watch"), 2);
     });
 }
 
 #[test]
-fn the_finalizer_stays_while_another_one_runs() {
+fn finalizer_stays_while_another_daemon_runs() {
     sandboxed(async |stage| {
         let handlers = [on::daemon("over"), on::daemon("watch").waits()];
         let _operator = stage.run(handlers).await;
@@ -89,7 +89,7 @@ fn the_finalizer_stays_while_another_one_runs() {
 }
 
 #[test]
-fn the_first_call_can_wait() {
+fn initial_delay_postpones_the_first_call() {
     sandboxed(async |stage| {
         let fixed = on::daemon("fixed").initial_delay(30.0);
         let by_spec = on::daemon("by-spec")
@@ -104,7 +104,7 @@ fn the_first_call_can_wait() {
 }
 
 #[test]
-fn a_delay_function_that_fails_is_asked_again() {
+fn failed_delay_function_is_retried() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch").backoff(7.0).initial_delay_by(|cause| {
             match cause.body.spec()["delay"].as_f64() {
@@ -128,7 +128,7 @@ fn a_delay_function_that_fails_is_asked_again() {
 }
 
 #[test]
-fn temporary_errors_restart_it() {
+fn temporary_errors_restart_the_daemon() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch").does(|call| async move {
             match call.retry {
@@ -166,7 +166,7 @@ fn temporary_errors_restart_it() {
 }
 
 #[test]
-fn other_changes_do_not_shorten_the_delay() {
+fn changes_of_the_object_do_not_shorten_the_delay() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch").does(|_| async { temporary("later", 10.0) });
         let _operator = stage.run([watch]).await;
@@ -180,7 +180,7 @@ fn other_changes_do_not_shorten_the_delay() {
 }
 
 #[test]
-fn errors_can_be_final() {
+fn final_errors_end_the_daemon() {
     sandboxed(async |stage| {
         let handlers = [
             on::daemon("permanent").does(|_| async { permanent("bye") }),
@@ -215,7 +215,7 @@ fn errors_can_be_final() {
 }
 
 #[test]
-fn a_timeout_cuts_it_off() {
+fn timeout_aborts_the_daemon() {
     sandboxed(async |stage| {
         let operator = stage
             .run([on::daemon("watch").timeout(30.0).ignores_all()])
@@ -235,7 +235,7 @@ fn a_timeout_cuts_it_off() {
 }
 
 #[test]
-fn it_sees_the_object_as_it_is() {
+fn daemon_sees_the_current_body() {
     everywhere(async |stage| {
         let watch = on::daemon("watch").does(|call| async move {
             let (stopped, live) = (call.stopped.clone().unwrap(), call.live.clone().unwrap());
@@ -250,7 +250,7 @@ fn it_sees_the_object_as_it_is() {
         let _operator = stage.run([watch]).await;
         stage.create("obj", json!({"field": "old"})).await;
         stage
-            .until_so("the daemon to run", || stage.journal.count("watch") == 1)
+            .wait_for("the daemon to run", || stage.journal.count("watch") == 1)
             .await;
         stage.merge("obj", json!({"spec": {"field": "new"}})).await;
         let expected = json!(["old", "new"]);

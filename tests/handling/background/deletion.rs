@@ -1,4 +1,4 @@
-//! Stages of stopping when the object is deleted (§5), with the timelines D and E (§10).
+//! Stages of stopping after the deletion of the object (§5), with the timelines D and E (§10).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::front::{done, on, temporary};
 use crate::stage::{annotation, everywhere, finalizers, sandboxed};
 
 #[test]
-fn those_that_listen_end_at_once() {
+fn daemons_that_check_the_flag_exit_immediately() {
     everywhere(async |stage| {
         let flags = Flags::default();
         let _operator = stage
@@ -18,19 +18,19 @@ fn those_that_listen_end_at_once() {
             .await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("both to run", || stage.journal.all().len() == 2)
+            .wait_for("both to run", || stage.journal.all().len() == 2)
             .await;
         stage.settled().await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         let reason = StopReason::RESOURCE_DELETED | StopReason::DONE;
         stage
-            .until_so("the daemon to end", || flags.last() == reason)
+            .wait_for("the daemon to end", || flags.last() == reason)
             .await;
     });
 }
 
 #[test]
-fn the_object_waits_for_those_that_are_slow() {
+fn deletion_waits_for_slow_daemons() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([slow(&flags, 30)]).await;
@@ -40,7 +40,7 @@ fn the_object_waits_for_those_that_are_slow() {
         assert_eq!(flags.last(), StopReason::RESOURCE_DELETED);
         assert!(!finalizers(&stage.get("obj").await).is_empty());
         assert_eq!(operator.inspect().snapshot().sleeping, 1);
-        // It is noticed when it ends, and not only when it is looked at.
+        // The exit is handled immediately, without waiting for the next poll.
         stage.pass(2.0).await;
         assert!(stage.get("obj").await.is_null());
         let mut writes = stage.writes().into_iter();
@@ -49,7 +49,7 @@ fn the_object_waits_for_those_that_are_slow() {
 }
 
 #[test]
-fn one_that_ends_while_another_is_given_a_chance_is_noticed() {
+fn exit_during_the_wait_for_another_daemon_is_handled() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let handlers = [silent("watch", &flags, 7), silent("other", &flags, 8)];
@@ -63,12 +63,12 @@ fn one_that_ends_while_another_is_given_a_chance_is_noticed() {
         stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.pass(10.0).await;
-        assert!(stage.get("obj").await.is_null(), "both have ended");
+        assert!(stage.get("obj").await.is_null(), "both daemons exited");
     });
 }
 
 #[test]
-fn stages_of_one_that_does_not_listen() {
+fn daemon_that_ignores_the_flag_is_cancelled_in_stages() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let watch = slow(&flags, 1000)
@@ -87,7 +87,7 @@ fn stages_of_one_that_does_not_listen() {
         );
         assert!(!finalizers(&stage.get("obj").await).is_empty());
         assert_eq!(operator.inspect().snapshot().daemons, 1);
-        // A future ends where it is cancelled.
+        // A cancelled future ends at its await.
         stage.pass(0.2).await;
         let reason = reason | StopReason::DAEMON_CANCELLED | StopReason::DONE;
         assert_eq!(flags.last(), reason);
@@ -119,7 +119,7 @@ fn cancellation_without_a_backoff_is_immediate() {
 }
 
 #[test]
-fn without_limits_it_is_looked_at_from_time_to_time() {
+fn daemons_without_limits_are_polled() {
     sandboxed(async |stage| {
         let (own, default) = (Flags::default(), Flags::default());
         let handlers = [
@@ -148,7 +148,7 @@ fn without_limits_it_is_looked_at_from_time_to_time() {
 }
 
 #[test]
-fn touching_goes_with_stopping_too() {
+fn objects_are_touched_while_daemons_exit() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let watch = slow(&flags, 100).cancellation_polling(10.0);
@@ -171,7 +171,7 @@ fn touching_goes_with_stopping_too() {
 }
 
 #[test]
-fn deletion_handlers_run_meanwhile() {
+fn deletion_handlers_run_while_daemons_exit() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let unmake = on::delete("unmake").does(|call| async move {
@@ -187,7 +187,7 @@ fn deletion_handlers_run_meanwhile() {
         assert_eq!(
             stage.journal.count("unmake"),
             2,
-            "it does not wait for the daemon"
+            "the handler does not wait for the daemon"
         );
         assert!(!finalizers(&stage.get("obj").await).is_empty());
         stage.pass(15.0).await;
@@ -196,7 +196,7 @@ fn deletion_handlers_run_meanwhile() {
 }
 
 #[test]
-fn the_object_waits_for_deletion_handlers_too() {
+fn deletion_waits_for_handlers_after_daemons_exit() {
     sandboxed(async |stage| {
         let unmake = on::delete("unmake").does(|call| async move {
             if call.retry == 0 {
@@ -215,7 +215,7 @@ fn the_object_waits_for_deletion_handlers_too() {
 }
 
 #[test]
-fn sleeping_ones_end_at_once() {
+fn sleeping_daemons_and_timers_exit_immediately() {
     sandboxed(async |stage| {
         let handlers = [
             on::daemon("postponed").initial_delay(1000.0),
@@ -238,7 +238,7 @@ fn sleeping_ones_end_at_once() {
 }
 
 #[test]
-fn a_slow_exit_can_be_made_an_instant_one() {
+fn instant_exit_timeout_waits_for_slow_daemons() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let _operator = stage
@@ -249,16 +249,16 @@ fn a_slow_exit_can_be_made_an_instant_one() {
             .start()
             .await;
         stage.create_settled("obj", json!({})).await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert!(
             !stage.log.has("obj", "is still exiting"),
-            "it was waited for"
+            "the cycle waited for the daemon"
         );
     });
 }
 
 #[test]
-fn an_instant_exit_can_be_not_waited_for() {
+fn instant_exit_wait_can_be_disabled() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let _operator = stage
@@ -267,10 +267,10 @@ fn an_instant_exit_can_be_not_waited_for() {
             .start()
             .await;
         stage.create_settled("obj", json!({})).await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         assert!(
             stage.log.has("obj", "is still exiting"),
-            "it was not waited for"
+            "the cycle did not wait for the daemon"
         );
     });
 }

@@ -1,4 +1,4 @@
-//! The end of the operator (§5.3).
+//! Exit of the operator (§5.3).
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::front::{done, on};
 use crate::stage::{everywhere, finalizers, sandboxed};
 
 #[test]
-fn all_are_told_and_can_have_their_last_words() {
+fn daemons_exit_with_the_operator_and_write_their_results() {
     everywhere(async |stage| {
         let flags = Flags::default();
         let handlers = [slow(&flags, 0), on::timer("tick").interval(600.0)];
         let operator = stage.run(handlers).await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("both to run", || stage.journal.all().len() == 2)
+            .wait_for("both to run", || stage.journal.all().len() == 2)
             .await;
         stage.settled().await;
         let inspect = operator.inspect();
@@ -31,12 +31,15 @@ fn all_are_told_and_can_have_their_last_words() {
         assert_eq!((now.daemons, now.timers), (0, 0));
         let object = stage.get("obj").await;
         assert_eq!(object["status"]["watch"], "bye");
-        assert!(!finalizers(&object).is_empty(), "it is for the next one");
+        assert!(
+            !finalizers(&object).is_empty(),
+            "the finalizer is kept for the next process"
+        );
     });
 }
 
 #[test]
-fn stages_go_on_while_the_operator_ends() {
+fn cancellation_stages_apply_while_the_operator_exits() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let watch = slow(&flags, 1000)
@@ -56,7 +59,7 @@ fn stages_go_on_while_the_operator_ends() {
 }
 
 #[test]
-fn time_enough_is_enough() {
+fn daemon_that_exits_within_its_backoff_is_not_aborted() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage
@@ -73,7 +76,7 @@ fn time_enough_is_enough() {
 }
 
 #[test]
-fn those_without_limits_are_aborted_soon() {
+fn daemons_without_limits_are_aborted() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([slow(&flags, 1000)]).await;
@@ -93,7 +96,7 @@ fn those_without_limits_are_aborted_soon() {
 }
 
 #[test]
-fn nothing_survives_an_operator_that_is_killed() {
+fn killed_operator_leaves_no_tasks() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let handlers = [slow(&flags, 0), on::timer("tick").interval(10.0)];
@@ -113,7 +116,7 @@ fn nothing_survives_an_operator_that_is_killed() {
 }
 
 #[test]
-fn many_end_at_the_same_time() {
+fn daemons_of_many_objects_exit_concurrently() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch")
             .cancellation_backoff(10.0)

@@ -1,5 +1,6 @@
-//! Filters: started while they match, stopped when they do not (§2), unlike the timeline F (§10): there, a daemon
-//! that matches again while it ends stays away until the next change.
+//! Daemons and timers start when their filters match and stop when they no longer match (§2). This
+//! differs from the timeline F (§10) of the original, in which a daemon that matches again while it
+//! exits is restarted by the next change only.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ fn label(value: Value) -> Value {
     json!({"metadata": {"labels": {"go": value}}})
 }
 
-/// It goes on for so long after it was told to end.
+/// Returns a daemon that exits this many seconds after it is stopped.
 fn slow(flags: &Flags, seconds: f64) -> Declaration {
     let flags = flags.clone();
     going(on::daemon("watch")).does(move |call| {
@@ -34,7 +35,7 @@ fn slow(flags: &Flags, seconds: f64) -> Declaration {
 }
 
 #[test]
-fn they_come_and_go_with_the_match() {
+fn daemons_start_and_stop_with_their_filters() {
     everywhere(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([slow(&flags, 0.0)]).await;
@@ -43,7 +44,7 @@ fn they_come_and_go_with_the_match() {
         assert_eq!((count(), stage.writes().len()), (0, 0));
         stage.merge("obj", label(json!("yes"))).await;
         stage
-            .until_so("the daemon to run", || flags.reasons().len() == 1)
+            .wait_for("the daemon to run", || flags.reasons().len() == 1)
             .await;
         stage
             .until("obj", "blocked", |object| !finalizers(object).is_empty())
@@ -53,7 +54,7 @@ fn they_come_and_go_with_the_match() {
         stage
             .until("obj", "free", |object| finalizers(object).is_empty())
             .await;
-        stage.until_so("the daemon to end", || count() == 0).await;
+        stage.wait_for("the daemon to end", || count() == 0).await;
         assert_eq!(
             flags.last(),
             StopReason::FILTERS_MISMATCH | StopReason::DONE
@@ -61,14 +62,14 @@ fn they_come_and_go_with_the_match() {
         stage.settled().await;
         stage.merge("obj", label(json!("yes"))).await;
         stage
-            .until_so("the daemon to run again", || flags.reasons().len() == 2)
+            .wait_for("the daemon to run again", || flags.reasons().len() == 2)
             .await;
         assert_eq!(flags.last(), StopReason::NONE);
     });
 }
 
 #[test]
-fn all_filters_count() {
+fn all_filters_must_match() {
     sandboxed(async |stage| {
         let handlers = [
             on::daemon("field").field("spec.on").waits(),
@@ -104,13 +105,13 @@ fn all_filters_count() {
         assert_eq!(
             stage.journal.of("field/spec.on").len(),
             1,
-            "it has run all the time"
+            "it was not restarted"
         );
     });
 }
 
 #[test]
-fn one_that_matches_again_while_it_ends_comes_back_after_that() {
+fn daemon_that_matches_again_while_it_exits_is_restarted() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([slow(&flags, 10.0)]).await;
@@ -122,7 +123,7 @@ fn one_that_matches_again_while_it_ends_comes_back_after_that() {
         let object = stage.get("obj").await;
         assert!(
             finalizers(&object).is_empty(),
-            "it does not wait for the daemon"
+            "the finalizer does not wait for the daemon"
         );
         stage.merge("obj", label(json!("yes"))).await;
         stage.pass(5.0).await;
@@ -135,7 +136,7 @@ fn one_that_matches_again_while_it_ends_comes_back_after_that() {
 }
 
 #[test]
-fn stages_are_those_of_deletion() {
+fn stages_are_equal_to_those_of_deletion() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let watch = slow(&flags, 100.0)
@@ -156,7 +157,7 @@ fn stages_are_those_of_deletion() {
 }
 
 #[test]
-fn reasons_add_up() {
+fn stop_reasons_accumulate() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let _operator = stage
@@ -170,14 +171,17 @@ fn reasons_add_up() {
         stage.settled().await;
         let reason = StopReason::FILTERS_MISMATCH | StopReason::RESOURCE_DELETED;
         assert_eq!(flags.last(), reason);
-        assert!(!stage.get("obj").await.is_null(), "now it is waited for");
+        assert!(
+            !stage.get("obj").await.is_null(),
+            "deletion waits for the daemon"
+        );
         stage.pass(31.0).await;
         assert!(stage.get("obj").await.is_null());
     });
 }
 
 #[test]
-fn a_filter_that_fails_keeps_nobody_else_from_running() {
+fn failed_filter_does_not_affect_other_handlers() {
     sandboxed(async |stage| {
         let handlers = [
             on::daemon("unclear").waits().when_fails("no idea"),
@@ -191,7 +195,7 @@ fn a_filter_that_fails_keeps_nobody_else_from_running() {
         assert_eq!(operator.inspect().snapshot().daemons, 1);
         assert_eq!(stage.journal.count("tick"), 3);
         assert_eq!(stage.journal.count("unclear"), 0);
-        assert!(stage.log.has("obj", "no idea"), "it is told");
+        assert!(stage.log.has("obj", "no idea"), "the error is logged");
         stage.delete("obj").await;
         sleep(Duration::from_secs(5)).await;
         assert!(stage.get("obj").await.is_null());
@@ -199,7 +203,7 @@ fn a_filter_that_fails_keeps_nobody_else_from_running() {
 }
 
 #[test]
-fn a_filter_that_fails_is_asked_again() {
+fn failed_filter_is_evaluated_again() {
     sandboxed(async |stage| {
         let operator = stage
             .run([on::daemon("watch").waits().when_fails("no idea")])

@@ -1,5 +1,5 @@
-//! Daemons and timers, as they are seen from outside; sections (§) are those of the description of
-//! background handlers in the original.
+//! Daemons and timers. Sections (§) refer to the description of background handlers in the
+//! original.
 
 mod daemons;
 mod deletion;
@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use crate::front::{Declaration, done, gives, on};
 use crate::stage::Stage;
 
-/// When a handler was called, in whole seconds since the beginning of the case.
+/// Returns the times of the calls of a handler, in whole seconds since the beginning of the case.
 fn times(stage: &Stage, since: jiff::Timestamp, id: &str) -> Vec<i64> {
     let entries = stage.journal.of(id).into_iter();
     entries
@@ -31,36 +31,39 @@ fn times(stage: &Stage, since: jiff::Timestamp, id: &str) -> Vec<i64> {
         .collect()
 }
 
-/// The flags of daemons, kept for those who look at them from outside.
+/// Stop flags of daemons, for inspection by the test.
 #[derive(Debug, Clone, Default)]
 struct Flags(Arc<Mutex<Vec<Stopped>>>);
 
 impl Flags {
     fn keep(&self, call: &Call) -> Stopped {
-        let flag = call.stopped.clone().expect("it is a daemon or a timer");
+        let flag = call
+            .stopped
+            .clone()
+            .expect("only daemons and timers keep their flags");
         let mut flags = self.0.lock();
         flags.push(flag.clone());
         flag
     }
 
-    /// The reasons of all, in the order of their calls.
+    /// Returns the stop reasons of all calls, in order.
     fn reasons(&self) -> Vec<StopReason> {
         let flags = self.0.lock();
         flags.iter().map(Stopped::reason).collect()
     }
 
-    /// The reason of the last one.
+    /// Returns the stop reason of the last call.
     fn last(&self) -> StopReason {
         self.reasons().last().copied().unwrap_or_default()
     }
 }
 
-/// It goes on for so long after it was told to end.
+/// Returns a daemon that exits this many seconds after it is stopped.
 fn slow(flags: &Flags, seconds: u64) -> Declaration {
     ending("watch", flags, seconds, Some("bye"))
 }
 
-/// The same, but it writes nothing in the end, so that the object does not change.
+/// Returns the same daemon without a result, so that its exit does not change the object.
 fn silent(id: &str, flags: &Flags, seconds: u64) -> Declaration {
     ending(id, flags, seconds, None)
 }

@@ -1,4 +1,4 @@
-//! What daemons and timers write (§6).
+//! Patches of daemons and timers (§6).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::times;
 use crate::front::{Declaration, arbitrary, done, gives, on, temporary};
 use crate::stage::{Kind, Stage, everywhere_on, finalizers, sandboxed};
 
-/// Appends its number to a list, whatever is in that.
+/// Appends the retry number to a list, whatever its content.
 fn append(call: &kopf_engine::invocation::Call) {
     let item = json!(call.retry);
     call.patch.with(|patch| {
@@ -61,7 +61,7 @@ fn every_attempt_is_written_with_its_result() {
 }
 
 #[test]
-fn failed_attempts_are_written_too() {
+fn failed_attempts_are_written() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch")
             .backoff(10.0)
@@ -81,7 +81,7 @@ fn failed_attempts_are_written_too() {
 }
 
 #[test]
-fn nothing_is_written_while_it_runs() {
+fn patch_is_not_written_while_the_handler_runs() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch").does(|call| async move {
             set_status(&call, "early", json!(true));
@@ -99,10 +99,13 @@ fn nothing_is_written_while_it_runs() {
 }
 
 #[test]
-fn patches_are_their_own() {
+fn handlers_do_not_share_patches() {
     sandboxed(async |stage| {
         let one = on::timer("one").interval(10.0).does(|call| async move {
-            assert!(call.patch.with(|patch| patch.is_empty()), "of nobody else");
+            assert!(
+                call.patch.with(|patch| patch.is_empty()),
+                "patches are not shared"
+            );
             set_status(&call, "one", json!(1));
             done()
         });
@@ -116,7 +119,7 @@ fn patches_are_their_own() {
 }
 
 #[test]
-fn changes_of_theirs_are_changes() {
+fn patches_of_timers_trigger_updates() {
     sandboxed(async |stage| {
         let tick = on::timer("tick").interval(10.0).does(|call| async move {
             if call.body().spec()["field"].is_null() {
@@ -135,7 +138,7 @@ fn changes_of_theirs_are_changes() {
     });
 }
 
-/// Changes the object so that the operator notices it only some seconds later.
+/// Changes the object and delays the event by 3 seconds.
 async fn change_unseen(stage: &Stage) {
     let late = Fault::delay_events(Duration::from_secs(3)).kind("things");
     stage.faults().inject(late.times(1));
@@ -144,10 +147,10 @@ async fn change_unseen(stage: &Stage) {
 }
 
 #[test]
-fn transformations_are_refused_and_carried_over() {
+fn rejected_transformations_are_applied_by_the_next_attempt() {
     sandboxed(async |stage| {
         let tick = on::timer("tick").interval(10.0).does(|call| async move {
-            // What is carried over is there from the beginning.
+            // The rejected transformation is in the patch before the call.
             if call.patch.with(|patch| patch.is_empty()) {
                 append(&call);
             } else {
@@ -171,7 +174,7 @@ fn transformations_are_refused_and_carried_over() {
 }
 
 #[test]
-fn the_last_words_are_not_lost() {
+fn rejected_transformations_of_exited_daemons_are_retried() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch")
             .initial_delay(1.0)
@@ -189,7 +192,7 @@ fn the_last_words_are_not_lost() {
 }
 
 #[test]
-fn errors_of_the_server_are_outlived() {
+fn timers_survive_server_errors() {
     sandboxed(async |stage| {
         let operator = stage.run([counting().initial_delay(5.0)]).await;
         stage.create_settled("obj", json!({})).await;
@@ -205,7 +208,7 @@ fn errors_of_the_server_are_outlived() {
 }
 
 #[test]
-fn what_the_server_never_takes_is_given_up() {
+fn permanently_rejected_patch_is_dropped() {
     sandboxed(async |stage| {
         let tick = on::timer("tick").interval(10.0).does(|call| async move {
             let bad = json!({"metadata": {"labels": {"a": "not a label!"}}});
@@ -222,11 +225,11 @@ fn what_the_server_never_takes_is_given_up() {
 }
 
 #[test]
-fn an_object_that_is_gone_is_not_missed() {
+fn patch_of_a_deleted_object_is_skipped() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch").does(|call| async move {
             call.stopped.clone().unwrap().wait(None).await;
-            // Its finalizer is gone already: the filters do not match.
+            // The finalizer is already removed: the filters do not match.
             tokio::time::sleep(Duration::from_secs(5)).await;
             set_status(&call, "late", json!(true));
             temporary("again", 1.0)

@@ -1,4 +1,4 @@
-//! Daemons and timers of a paused operator (§5.5): stopped, and started again by the listing after it.
+//! Daemons and timers of a paused operator (§5.5): they stop, and restart after the next listing.
 
 use kopf_engine::daemons::StopReason;
 use serde_json::json;
@@ -14,7 +14,7 @@ async fn paused(stage: &Stage) {
 }
 
 #[test]
-fn they_are_stopped_and_come_back() {
+fn daemons_stop_in_a_pause_and_restart_after_it() {
     sandboxed(async |stage| {
         stage.define_peerings().await;
         stage.create_peering("default").await;
@@ -35,7 +35,7 @@ fn they_are_stopped_and_come_back() {
         assert_eq!(flags.last(), reason);
         assert!(
             !finalizers(&stage.get("obj").await).is_empty(),
-            "it is still to be stopped before the object goes"
+            "it blocks deletion until it exits"
         );
         stage.remove_peer("boss").await;
         stage.pass(15.0).await;
@@ -45,7 +45,7 @@ fn they_are_stopped_and_come_back() {
 }
 
 #[test]
-fn those_that_end_slower_than_the_pause_come_back_too() {
+fn daemons_that_exit_after_the_pause_are_restarted() {
     sandboxed(async |stage| {
         stage.define_peerings().await;
         stage.create_peering("default").await;
@@ -58,7 +58,7 @@ fn those_that_end_slower_than_the_pause_come_back_too() {
         stage.remove_peer("boss").await;
         stage.pass(5.0).await;
         let reason = StopReason::OPERATOR_PAUSING | StopReason::DAEMON_SIGNALLED;
-        assert_eq!(flags.reasons(), [reason], "it has not ended yet");
+        assert_eq!(flags.reasons(), [reason], "it is still exiting");
         stage.pass(60.0).await;
         assert_eq!(operator.inspect().snapshot().daemons, 1);
         assert_eq!(flags.reasons().len(), 2);

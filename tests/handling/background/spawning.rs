@@ -1,4 +1,4 @@
-//! When they are started, and when not (§1, §2).
+//! Start of daemons and timers (§1, §2).
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::front::{done, on};
 use crate::stage::{FINALIZER, everywhere, finalizers, own_annotations, sandboxed};
 
 #[test]
-fn one_for_each_object_and_handler() {
+fn every_object_and_handler_has_one_task() {
     everywhere(async |stage| {
         let handlers = [
             on::daemon("one").waits(),
@@ -18,7 +18,7 @@ fn one_for_each_object_and_handler() {
         stage.create("a", json!({})).await;
         stage.create("b", json!({})).await;
         stage
-            .until_so("all of them to be called", || {
+            .wait_for("all of them to be called", || {
                 stage.journal.all().len() == 6
             })
             .await;
@@ -27,7 +27,7 @@ fn one_for_each_object_and_handler() {
         assert_eq!((now.daemons, now.timers), (4, 2));
         stage.merge("a", json!({"spec": {"field": "other"}})).await;
         stage.settled().await;
-        assert_eq!(stage.journal.all().len(), 6, "they run already");
+        assert_eq!(stage.journal.all().len(), 6, "they already run");
         for name in ["a", "b"] {
             assert_eq!(finalizers(&stage.get(name).await), [FINALIZER]);
         }
@@ -50,7 +50,7 @@ fn objects_get_the_finalizer_and_nothing_else() {
 }
 
 #[test]
-fn they_do_not_wait_for_the_finalizer() {
+fn daemons_do_not_wait_for_the_finalizer() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::daemon("watch").waits()]).await;
         stage.create_settled("obj", json!({})).await;
@@ -59,26 +59,26 @@ fn they_do_not_wait_for_the_finalizer() {
 }
 
 #[test]
-fn they_start_anew_with_the_operator() {
+fn daemons_restart_with_the_operator() {
     everywhere(async |stage| {
         let over = on::daemon("over");
         let watch = on::daemon("watch").waits();
         let operator = stage.run([over, watch]).await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("both to be called", || stage.journal.all().len() == 2)
+            .wait_for("both to be called", || stage.journal.all().len() == 2)
             .await;
         stage.settled().await;
         operator.restart().await;
         stage
-            .until_so("both to be called again", || stage.journal.all().len() == 4)
+            .wait_for("both to be called again", || stage.journal.all().len() == 4)
             .await;
         assert_eq!(stage.journal.count("over"), 2);
     });
 }
 
 #[test]
-fn relisting_does_not_start_them_again() {
+fn relisting_does_not_restart_daemons() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::daemon("watch").waits()]).await;
         stage.create_settled("obj", json!({})).await;
@@ -89,7 +89,7 @@ fn relisting_does_not_start_them_again() {
 }
 
 #[test]
-fn objects_that_are_being_deleted_get_none() {
+fn daemons_are_not_started_for_objects_in_deletion() {
     sandboxed(async |stage| {
         let blocked = json!({"metadata": {"finalizers": ["other.example/x", FINALIZER]}});
         stage.create_with("obj", blocked).await;
@@ -102,7 +102,7 @@ fn objects_that_are_being_deleted_get_none() {
 }
 
 #[test]
-fn they_live_beside_handlers_of_changes() {
+fn daemons_run_beside_change_handlers() {
     everywhere(async |stage| {
         let flags = Flags::default();
         let kept = flags.clone();
@@ -121,9 +121,9 @@ fn they_live_beside_handlers_of_changes() {
         assert_eq!(stage.journal.count("watch"), 1);
         assert_eq!(stage.journal.count("make"), 1);
         assert_eq!(stage.journal.count("change"), 1);
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         stage
-            .until_so("the daemon to end", || flags.last().bits() == 4 + 1)
+            .wait_for("the daemon to end", || flags.last().bits() == 4 + 1)
             .await;
     });
 }

@@ -1,4 +1,4 @@
-//! When timers are called (§4), with the timelines A, B and C (§10).
+//! Schedule of timers (§4), with the timelines A, B and C (§10).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::front::{arbitrary, done, gives, on, permanent, temporary};
 use crate::stage::{finalizers, sandboxed};
 
 #[test]
-fn the_interval_is_between_the_calls() {
+fn interval_is_the_time_between_calls() {
     sandboxed(async |stage| {
         let tick = on::timer("tick").interval(10.0).does(|_| async {
             sleep(Duration::from_secs(3)).await;
@@ -27,7 +27,7 @@ fn the_interval_is_between_the_calls() {
 }
 
 #[test]
-fn a_sharp_interval_is_between_the_beginnings() {
+fn sharp_interval_is_the_time_between_starts() {
     sandboxed(async |stage| {
         let slow = |seconds: u64| {
             move |_| async move {
@@ -47,7 +47,7 @@ fn a_sharp_interval_is_between_the_beginnings() {
 }
 
 #[test]
-fn without_any_timing_it_is_called_once() {
+fn timer_without_an_interval_is_called_once() {
     sandboxed(async |stage| {
         let operator = stage.run([on::timer("tick")]).await;
         stage.create("obj", json!({})).await;
@@ -61,7 +61,7 @@ fn without_any_timing_it_is_called_once() {
 }
 
 #[test]
-fn everything_together() {
+fn interval_idle_and_initial_delay_are_combined() {
     sandboxed(async |stage| {
         let tick = on::timer("tick")
             .interval(10.0)
@@ -78,7 +78,7 @@ fn everything_together() {
 }
 
 #[test]
-fn only_what_matters_of_the_object_disturbs_its_rest() {
+fn only_essence_changes_reset_the_idle_time() {
     sandboxed(async |stage| {
         let handlers = [
             on::timer("tick").interval(10.0).idle(20.0),
@@ -100,7 +100,7 @@ fn only_what_matters_of_the_object_disturbs_its_rest() {
 }
 
 #[test]
-fn with_rest_alone_it_is_called_once_for_each_change() {
+fn timer_with_idle_alone_is_called_once_per_change() {
     sandboxed(async |stage| {
         let tick = on::timer("tick")
             .idle(10.0)
@@ -112,7 +112,7 @@ fn with_rest_alone_it_is_called_once_for_each_change() {
         assert_eq!(
             times(stage, since, "tick"),
             [10],
-            "its own result is no change"
+            "its own result does not count as a change"
         );
         stage.merge("obj", json!({"spec": {"field": "b"}})).await;
         stage.pass(5.0).await;
@@ -124,7 +124,7 @@ fn with_rest_alone_it_is_called_once_for_each_change() {
 }
 
 #[test]
-fn failures_go_before_the_interval() {
+fn retries_run_before_the_next_interval() {
     sandboxed(async |stage| {
         let tick = on::timer("tick").interval(10.0).backoff(5.0);
         let tick = tick.does(|call| async move {
@@ -147,7 +147,7 @@ fn failures_go_before_the_interval() {
 }
 
 #[test]
-fn errors_say_when_to_try_again() {
+fn errors_define_the_retry_delay() {
     sandboxed(async |stage| {
         let tick = on::timer("tick").interval(10.0).does(|call| async move {
             if call.retry == 0 {
@@ -164,7 +164,7 @@ fn errors_say_when_to_try_again() {
 }
 
 #[test]
-fn failures_for_good_end_it() {
+fn permanent_failures_stop_the_timer() {
     sandboxed(async |stage| {
         let handlers = [
             on::timer("permanent")
@@ -193,7 +193,7 @@ fn failures_for_good_end_it() {
 }
 
 #[test]
-fn rest_comes_before_every_attempt_and_is_not_counted() {
+fn idle_precedes_every_attempt_and_does_not_count_as_runtime() {
     sandboxed(async |stage| {
         let tick = on::timer("tick").idle(10.0).timeout(5.0).backoff(1.0);
         let tick = tick.does(|call| async move {

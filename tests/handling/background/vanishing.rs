@@ -1,4 +1,4 @@
-//! Objects that go without being marked for deletion, or while nobody looks; kinds that go.
+//! Objects that are removed without a deletion timestamp or while disconnected, and removed CRDs.
 
 use kopf_engine::daemons::StopReason;
 use serde_json::json;
@@ -19,13 +19,13 @@ fn listening(flags: &Flags) -> Declaration {
 }
 
 #[test]
-fn those_of_an_object_that_is_gone_are_stopped() {
+fn daemons_of_removed_objects_are_stopped() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let handlers = [listening(&flags), on::timer("tick").interval(600.0)];
         let operator = stage.run(handlers).await;
         stage.create_settled("obj", json!({})).await;
-        // Somebody takes the finalizer away, and the object goes at once.
+        // Another client removes the finalizer, so the object is removed immediately.
         let none = json!({"metadata": {"finalizers": []}});
         stage.faults().kill_watches();
         stage.merge("obj", none).await;
@@ -41,7 +41,7 @@ fn those_of_an_object_that_is_gone_are_stopped() {
 }
 
 #[test]
-fn those_of_an_object_that_is_not_listed_are_stopped() {
+fn daemons_of_objects_missing_from_a_listing_are_stopped() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([listening(&flags)]).await;
@@ -60,7 +60,7 @@ fn those_of_an_object_that_is_not_listed_are_stopped() {
 }
 
 #[test]
-fn the_next_object_of_that_name_has_its_own() {
+fn recreated_object_gets_a_new_daemon() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([listening(&flags)]).await;
@@ -81,7 +81,7 @@ fn the_next_object_of_that_name_has_its_own() {
 }
 
 #[test]
-fn those_of_a_kind_that_is_served_anew_do_not_run_twice() {
+fn daemons_of_a_restarted_resource_do_not_run_twice() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let watch = silent("watch", &flags, 30).cancellation_backoff(100.0);
@@ -93,13 +93,13 @@ fn those_of_a_kind_that_is_served_anew_do_not_run_twice() {
         stage.api.created(&crd.path(), &object).await;
         stage.pass(60.0).await;
         assert_eq!(flags.reasons(), [StopReason::NONE]);
-        // Its other names have changed, so that other handlers may be meant.
+        // New names can match other handlers, so the resource is watched again.
         let patch = json!({"spec": {"names": {"shortNames": ["gd"]}}});
         let definition = crd.definition_path();
         stage.api.merged(&definition, &patch).await;
         stage.pass(20.0).await;
         let reason = StopReason::OPERATOR_PAUSING | StopReason::DAEMON_SIGNALLED;
-        assert_eq!(flags.reasons(), [reason], "it still ends");
+        assert_eq!(flags.reasons(), [reason], "it is still exiting");
         stage.pass(20.0).await;
         assert_eq!(flags.reasons().len(), 2);
         assert_eq!(flags.last(), StopReason::NONE);

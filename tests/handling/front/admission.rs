@@ -1,4 +1,4 @@
-//! What is declared about handlers for admission only.
+//! Options of admission handlers.
 
 use kopf_core::admission::{Operation, Review};
 use kopf_core::filter::when_fn;
@@ -32,7 +32,7 @@ impl Declaration {
         self
     }
 
-    /// A filter that looks at the request.
+    /// Adds a filter by the admission request.
     pub(crate) fn when_asked<F>(mut self, filter: F) -> Self
     where
         F: Fn(&Review) -> bool + Send + Sync + 'static,
@@ -41,7 +41,11 @@ impl Declaration {
             super::event_loop::check_thread();
             let context = context.downcast_ref::<FilterContext>();
             let admission = context.and_then(|context| context.admission.as_ref());
-            Ok(filter(&admission.expect("it is for admission").review))
+            Ok(filter(
+                &admission
+                    .expect("the filter is of an admission handler")
+                    .review,
+            ))
         }));
         self
     }

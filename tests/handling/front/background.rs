@@ -1,4 +1,4 @@
-//! What is declared about daemons and timers only.
+//! Options of daemons and timers.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn secs(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// Of daemons.
+/// Options of daemons.
 impl Declaration {
     fn cancellation(mut self, change: impl FnOnce(&mut Cancellation)) -> Self {
         if let HandlerKind::Daemon(cancellation) = &mut self.kind {
@@ -35,21 +35,24 @@ impl Declaration {
         self.cancellation(|cancellation| cancellation.polling = Some(secs(seconds)))
     }
 
-    /// It waits until it is told to end, and ends.
+    /// Waits until the daemon is stopped, and exits.
     pub(crate) fn waits(self) -> Self {
         self.does(|call| async move {
-            call.stopped.expect("it is a daemon").wait(None).await;
+            call.stopped
+                .expect("the handler is a daemon")
+                .wait(None)
+                .await;
             super::done()
         })
     }
 
-    /// It waits forever, whatever it is told.
+    /// Never exits, even if it is stopped.
     pub(crate) fn ignores_all(self) -> Self {
         self.does(|_| std::future::pending())
     }
 }
 
-/// Of timers.
+/// Options of timers.
 impl Declaration {
     fn timing(mut self, change: impl FnOnce(&mut Timing)) -> Self {
         if let HandlerKind::Timer(timing) = &mut self.kind {
@@ -71,7 +74,7 @@ impl Declaration {
     }
 }
 
-/// Of both.
+/// Options of both.
 impl Declaration {
     pub(crate) fn initial_delay(mut self, seconds: f64) -> Self {
         self.initial_delay = Some(InitialDelay::Fixed(secs(seconds)));

@@ -1,9 +1,9 @@
-//! A third front: an event loop in a thread of its own, as other languages have.
+//! A frontend with an event loop in its own thread, as in other languages.
 //!
-//! Handlers are foreign work. Async ones run in the loop and are cancelled by a request; blocking
-//! ones run in threads of the front and cannot be cancelled. Tasks with callbacks are polled in the
-//! loop. While the loop or a thread is busy, virtual time stands still: the runtime must not take
-//! the waiting for them for idleness.
+//! Handlers are foreign work. Async handlers run in the loop and are cancelled by a request;
+//! blocking handlers run in threads of the frontend and cannot be cancelled. Tasks with callbacks
+//! are polled in the loop. While the loop or a thread is busy, virtual time stands still: the
+//! runtime would otherwise treat the wait for them as idle time.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -26,7 +26,7 @@ thread_local! {
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `true` if the environment selects this front.
+/// Returns `true` if the environment selects this frontend.
 pub(crate) fn is_foreign() -> bool {
     match std::env::var("KOPF_TEST_FRONT").as_deref() {
         Err(_) | Ok("native") => false,
@@ -42,7 +42,7 @@ pub(super) fn check_thread() {
     }
 }
 
-/// The loop. Clones are the same loop; its thread ends with the last of them.
+/// An event loop. Clones share it; its thread ends with the last clone.
 #[derive(Clone)]
 pub(crate) struct EventLoop(Arc<Inner>);
 
@@ -53,7 +53,7 @@ struct Inner {
 }
 
 impl EventLoop {
-    /// Starts the thread, if the environment selects this front.
+    /// Starts the thread if the environment selects this frontend.
     pub(crate) fn start() -> Option<Self> {
         is_foreign().then(|| {
             let (queue, tasks) = mpsc::channel::<Arc<Task>>();
@@ -76,7 +76,7 @@ impl EventLoop {
         })
     }
 
-    /// Turns the work of the native front into foreign work.
+    /// Converts work of the native frontend into foreign work.
     pub(super) fn submit(&self, work: Work) -> Work {
         match work {
             Work::Async(future) => self.submit_async(future),
@@ -134,7 +134,7 @@ impl Host for EventLoop {
     }
 }
 
-/// The engine describes panics; those of the loop are handed over to it.
+/// Passes panics of the loop to the engine, which formats them.
 fn outcome(
     receiver: oneshot::Receiver<std::thread::Result<HandlerResult>>,
 ) -> BoxFuture<'static, HandlerResult> {
@@ -182,8 +182,8 @@ impl Wake for Task {
     }
 }
 
-/// Counts the entries that are not processed. While there are any, a blocking task of the runtime
-/// keeps its virtual time from advancing.
+/// A counter of unprocessed entries. While it is not zero, a blocking task of the runtime prevents
+/// virtual time from advancing.
 struct Busy {
     runtime: Handle,
     entries: Mutex<Entries>,

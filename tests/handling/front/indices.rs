@@ -1,4 +1,4 @@
-//! Indices of this front: values under texts.
+//! Indices of this frontend: JSON values by string keys.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::Declaration;
 
-/// What is kept for every index handler of this front.
+/// The type of all indices of this frontend.
 pub(crate) type Texts = Index<String, Value>;
 
-/// Empty indices for these handlers.
+/// Returns empty indices for these handlers.
 pub(crate) fn indices(handlers: &[Declaration]) -> Indices {
     let kept = handlers
         .iter()
@@ -22,11 +22,11 @@ pub(crate) fn indices(handlers: &[Declaration]) -> Indices {
     kept.map(|handler| (&*handler.id, index())).collect()
 }
 
-/// Success of an index handler with these entries.
+/// Returns a successful result of an index handler with these entries.
 #[allow(clippy::unnecessary_wraps, reason = "it is one of several outcomes")]
 pub(crate) fn indexed(call: &Call, entries: Value) -> HandlerResult {
     let Value::Object(entries) = entries else {
-        panic!("cases give objects");
+        panic!("index entries are objects");
     };
     let entries: Vec<(String, Value)> = entries.into_iter().collect();
     let entries: Entries = Box::new(entries);
@@ -34,9 +34,9 @@ pub(crate) fn indexed(call: &Call, entries: Value) -> HandlerResult {
     Ok(None)
 }
 
-/// An index, as a handler sees it.
+/// Returns the content of an index as a handler sees it.
 pub(crate) fn look(indices: &Indices, id: &str) -> Arc<Texts> {
-    let index = indices.get(id).expect("cases ask for indices they have");
+    let index = indices.get(id).expect("the index is declared");
     let index: Arc<dyn Any + Send + Sync> = Arc::clone(index) as _;
-    index.downcast().expect("all indices here are of this type")
+    index.downcast().expect("all indices have this type")
 }

@@ -1,8 +1,8 @@
-//! A second front: functions as closures over the engine's own [`Call`], without extractors and
-//! without macros. It proves that the seam is sufficient for a front.
+//! A frontend whose handlers are closures over the engine's [`Call`], without extractors and
+//! macros. It verifies that the frontend interface of the engine is sufficient.
 //!
 //! With `KOPF_TEST_FRONT=foreign` in the environment, the same functions run in an event loop in
-//! another thread: a third front (see [`event_loop`]).
+//! another thread (see [`event_loop`]).
 
 mod admission;
 mod background;
@@ -38,10 +38,10 @@ pub(crate) use self::outcomes::{arbitrary, denied, done, gives, permanent, tempo
 use crate::stage::Journal;
 
 fn parse(selector: &[&str]) -> Selector {
-    Selector::parse(selector).expect("cases give valid selectors")
+    Selector::parse(selector).expect("selectors of tests are valid")
 }
 
-/// A handler as a case declares it. It can be used again and again, in several operators.
+/// A handler declared by a test. It can be used in several operators.
 #[derive(Clone)]
 pub(crate) struct Declaration {
     spec: HandlerSpec,
@@ -62,7 +62,7 @@ impl DerefMut for Declaration {
     }
 }
 
-/// Handlers of creations, and so on. They do nothing, successfully, unless told otherwise.
+/// Constructors of handlers. By default, handlers succeed without effect.
 pub(crate) mod on {
     use kopf_core::admission::WebhookType;
     use kopf_core::handler::{Activity, Cancellation, HandlerKind, Timing};
@@ -157,7 +157,7 @@ impl Declaration {
         }
     }
 
-    /// What the handler does.
+    /// Sets the async function of the handler.
     pub(crate) fn does<F, W>(mut self, function: F) -> Self
     where
         F: Fn(Call) -> W + Send + Sync + 'static,
@@ -167,7 +167,7 @@ impl Declaration {
         self
     }
 
-    /// What the handler does, in a thread.
+    /// Sets the blocking function of the handler.
     pub(crate) fn blocks<F>(mut self, function: F) -> Self
     where
         F: Fn(Call) -> HandlerResult + Send + Sync + 'static,
@@ -180,7 +180,7 @@ impl Declaration {
         self
     }
 
-    /// What the handler does, as the engine sees it.
+    /// Sets the function that creates the work of the handler.
     pub(crate) fn works<F>(mut self, function: F) -> Self
     where
         F: Fn(Call) -> Work + Send + Sync + 'static,
@@ -189,19 +189,19 @@ impl Declaration {
         self
     }
 
-    /// Whether it is called before all others.
+    /// Returns `true` for startup handlers.
     pub(crate) fn is_startup(&self) -> bool {
         self.kind == HandlerKind::Activity(Activity::Startup)
     }
 
-    /// The same function as a handler of another kind, as decorators are stacked.
+    /// Declares the same function as a handler of another kind, like stacked decorators.
     pub(crate) fn also(&self, mut other: Self) -> Self {
         other.function = self.function;
         other.run = Arc::clone(&self.run);
         other
     }
 
-    /// Other objects than the things of the case.
+    /// Selects other resources than the things of the test.
     pub(crate) fn on(self, selector: &[&str]) -> Self {
         self.on_all(parse(selector))
     }
@@ -211,7 +211,7 @@ impl Declaration {
             category: Some(category.to_owned()),
             ..SelectorSpec::default()
         };
-        self.on_all(spec.build().expect("cases give valid selectors"))
+        self.on_all(spec.build().expect("selectors of tests are valid"))
     }
 
     pub(crate) fn on_all(mut self, selector: Selector) -> Self {
@@ -260,7 +260,7 @@ impl Declaration {
         self
     }
 
-    /// A filter that looks at what is remembered of the object.
+    /// Adds a filter by the memo of the object.
     pub(crate) fn when_noted<F>(mut self, filter: F) -> Self
     where
         F: Fn(&serde_json::Map<String, serde_json::Value>) -> bool + Send + Sync + 'static,
@@ -273,13 +273,13 @@ impl Declaration {
         self
     }
 
-    /// A filter that looks at the `param` of its handler, and logs it.
+    /// Adds a filter by the `param` of its handler, which it logs.
     pub(crate) fn when_param(mut self, filter: fn(&str, &Cause) -> bool) -> Self {
         self.filters.when = Some(Arc::new(ByParam(filter)));
         self
     }
 
-    /// A filter that fails.
+    /// Adds a filter that fails.
     pub(crate) fn when_fails(mut self, message: &'static str) -> Self {
         self.filters.when = Some(when_fn(move |_: &Cause, _| Err(message.into())));
         self
@@ -293,7 +293,7 @@ impl Declaration {
         self
     }
 
-    /// Resources of owned objects.
+    /// Sets the resources of owned objects.
     pub(crate) fn owns(mut self, resource: &str) -> Self {
         self.owns.push(parse(&[resource]));
         self
@@ -324,7 +324,7 @@ impl Declaration {
         self
     }
 
-    fn build(&self, group: &str, witness: &Witness) -> Handler {
+    fn build(&self, group: &str, frontend: &FrontendState) -> Handler {
         let mut spec = self.spec.clone();
         let is_sub = matches!(self.kind, HandlerKind::Sub { .. });
         if is_sub || !self.kind.is_for_objects() {
@@ -335,38 +335,38 @@ impl Declaration {
         }
         let function: Function = Arc::new(Closure {
             run: Arc::clone(&self.run),
-            witness: witness.clone(),
+            frontend: frontend.clone(),
         });
-        spec.build(function).expect("cases declare valid handlers")
+        spec.build(function).expect("handlers of tests are valid")
     }
 }
 
-/// The engine's registry of these handlers.
+/// Builds the engine's registry of these handlers.
 pub(crate) fn registry<'a>(
     handlers: impl IntoIterator<Item = &'a Declaration>,
     group: &str,
-    witness: &Witness,
+    frontend: &FrontendState,
 ) -> Registry {
     let mut registry = Registry::default();
     for handler in handlers {
-        registry.add(handler.build(group, witness));
+        registry.add(handler.build(group, frontend));
     }
     registry
 }
 
-/// Registers a sub-handler of the handler that is called.
+/// Registers a sub-handler of the called handler.
 pub(crate) fn register(call: &Call, handler: &Declaration) {
-    let subs = call.subs.as_ref().expect("this is a handler of changes");
+    let subs = call.subs.as_ref().expect("the handler is a change handler");
     subs.register(build_sub(call, handler))
-        .expect("cases declare valid sub-handlers");
+        .expect("sub-handlers of tests are valid");
 }
 
-/// A sub-handler for explicit execution.
+/// Builds a sub-handler for explicit execution.
 pub(crate) fn build_sub(call: &Call, handler: &Declaration) -> Handler {
-    let witness = call.operator.front.downcast_ref::<Witness>();
+    let frontend = call.operator.front.downcast_ref::<FrontendState>();
     handler.build(
         "",
-        witness.expect("it was given to the operator by this front"),
+        frontend.expect("the operator is built by this frontend"),
     )
 }
 
@@ -394,15 +394,15 @@ impl WhenFilter for ByParam {
     }
 }
 
-/// What all functions of this front have in common: they are noted when they are called.
+/// State shared by all functions of this frontend: their calls are recorded in the journal.
 #[derive(Clone)]
-pub(crate) struct Witness {
+pub(crate) struct FrontendState {
     journal: Journal,
     recorder: Recorder,
     event_loop: Option<EventLoop>,
 }
 
-impl Witness {
+impl FrontendState {
     pub(crate) fn new(journal: Journal, recorder: Recorder, event_loop: Option<EventLoop>) -> Self {
         Self {
             journal,
@@ -412,21 +412,21 @@ impl Witness {
     }
 }
 
-/// A function of this front, as the engine sees it.
+/// A function of this frontend.
 struct Closure {
     run: Arc<dyn Fn(Call) -> Work + Send + Sync>,
-    witness: Witness,
+    frontend: FrontendState,
 }
 
 impl Invoke for Closure {
     fn invoke(&self, call: Call) -> Work {
-        let calls = self.witness.recorder.calls();
+        let calls = self.frontend.recorder.calls();
         let accepted = calls
             .iter()
             .filter(|call| call.is_accepted() && !call.is_event());
-        self.witness.journal.note(&call, accepted.count());
+        self.frontend.journal.note(&call, accepted.count());
         let work = (self.run)(call);
-        match &self.witness.event_loop {
+        match &self.frontend.event_loop {
             Some(event_loop) => event_loop.submit(work),
             None => work,
         }

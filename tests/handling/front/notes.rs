@@ -1,4 +1,4 @@
-//! Memos of this front: notes under texts.
+//! Memos of this frontend: JSON values by string keys.
 
 use std::sync::Arc;
 
@@ -7,10 +7,11 @@ use kopf_engine::invocation::{Call, FilterContext};
 use kopf_engine::memos::{Memo, MemoFactory};
 use serde_json::{Map, Value};
 
-/// Notes about an object, or about the operator.
+/// The memo of an object or of the operator.
 pub(crate) type Notes = Mutex<Map<String, Value>>;
 
-/// Objects begin with a copy of the operator's notes, and those with these.
+/// A factory of memos. The operator's memo begins with these values, those of objects with a copy
+/// of it.
 #[derive(Clone, Default)]
 pub(crate) struct Notebook(pub(crate) Map<String, Value>);
 
@@ -21,22 +22,22 @@ impl MemoFactory for Notebook {
 
     fn for_object(&self, operator: &Memo) -> Memo {
         let notes = operator.downcast_ref::<Notes>();
-        let notes = notes.expect("the operator has notes, too");
+        let notes = notes.expect("the operator has a memo");
         let notes = notes.lock();
         Arc::new(Mutex::new(notes.clone()))
     }
 }
 
-/// Reads and writes the notes about the object of a call.
+/// Reads and writes the memo of the object of a call.
 pub(crate) fn notes<R>(call: &Call, action: impl FnOnce(&mut Map<String, Value>) -> R) -> R {
     let notes = call.memo.get().downcast_ref::<Notes>();
-    let notes = notes.expect("all memos here are notes");
+    let notes = notes.expect("all memos are notes");
     action(&mut notes.lock())
 }
 
-/// The notes about the object that a filter is asked about.
+/// Returns the memo of the object that a filter checks.
 pub(crate) fn notes_of(context: &FilterContext) -> Map<String, Value> {
     let notes = context.memo.get().downcast_ref::<Notes>();
-    let notes = notes.expect("all memos here are notes");
+    let notes = notes.expect("all memos are notes");
     notes.lock().clone()
 }

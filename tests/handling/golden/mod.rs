@@ -1,27 +1,26 @@
-//! Twins of the recorded operators of the original: the same handlers and the same play must come
-//! to the same.
+//! Equivalents of the recorded operators of the original: the same handlers and user actions must
+//! have the same effects.
 //!
-//! *The same* means: the same writes to each object, in kind, content and order; the same object at
-//! every recorded moment; the same main lines of the log. Left out are times, uids, versions, names
-//! of groups and namespaces, rejected writes, and the touching of objects, which we do not do
-//! by default.
+//! Compared are: the writes to each object, with their type, content and order; the object after
+//! every recorded step; the main lines of the log. Not compared are times, uids, versions, names of
+//! groups and namespaces, rejected writes, and touches of objects, which are disabled by default.
 
-mod likeness;
+mod normalized;
 mod recording;
 mod twins;
 
 use serde_json::Value;
 
-use self::likeness::{Likeness, Line};
+use self::normalized::{Line, Write};
 use self::recording::Recording;
 use crate::stage::Stage;
 
-/// The object of a recording after this step, as it was.
+/// Returns the recorded object after this step.
 pub(crate) fn recorded_object(recording: &str, step: &str) -> Value {
     Recording::load(recording).object(step).clone()
 }
 
-/// A recording, and the stage on which its twin plays.
+/// A recording and the stage of its equivalent.
 pub(crate) struct Golden<'a> {
     recording: Recording,
     stage: &'a Stage,
@@ -35,31 +34,32 @@ impl<'a> Golden<'a> {
         }
     }
 
-    /// Waits until the object is as it was recorded after this step.
+    /// Waits until the object is equal to the recorded one after this step.
     pub(crate) async fn reaches(&self, step: &str) {
         let expected = self.recording.object(step);
         let name = expected["metadata"]["name"].as_str().unwrap_or("obj");
-        let likeness = likeness::of_object(expected);
-        let what = format!("as recorded after {step:?}: {likeness:#}");
+        let normalized = normalized::of_object(expected);
+        let what = format!("as recorded after {step:?}: {normalized:#}");
         self.stage
             .until(name, &what, |object| {
-                likeness::of_object(object) == likeness
+                normalized::of_object(object) == normalized
             })
             .await;
     }
 
-    /// Waits until the object is as it was recorded after this step, and the operator has settled.
+    /// Waits until the object is equal to the recorded one after this step and the operator has
+    /// settled.
     pub(crate) async fn settles(&self, step: &str) {
         self.reaches(step).await;
         self.stage.settled().await;
     }
 
-    /// Compares everything that was written, to the objects and to their k8s-events.
+    /// Compares all writes to the objects and their Kubernetes events.
     pub(crate) fn compare_writes(&self) {
-        let ours = likeness::of_calls(&self.stage.recorder.calls());
+        let ours = normalized::of_calls(&self.stage.recorder.calls());
         let theirs = self.recording.writes();
         for object in ["obj", "obj2", "events"] {
-            let of = |writes: &[Likeness]| -> Vec<Likeness> {
+            let of = |writes: &[Write]| -> Vec<Write> {
                 let writes = writes.iter().filter(|write| write.object == object);
                 writes.cloned().collect()
             };
@@ -71,8 +71,8 @@ impl<'a> Golden<'a> {
         }
     }
 
-    /// Compares what was written and logged of the object without its order: that of handlers which
-    /// run at the same time is an accident, and so are conflicts between them.
+    /// Compares writes and logs ignoring their order: that of concurrent handlers varies, and so do
+    /// conflicts between them.
     pub(crate) fn compare_all_without_order(&self) {
         let sorted = |texts: Vec<String>| {
             let mut texts = texts;
@@ -81,15 +81,15 @@ impl<'a> Golden<'a> {
             texts
         };
         let written =
-            |writes: Vec<Likeness>| sorted(writes.iter().map(|w| format!("{w:?}")).collect());
-        let ours = written(likeness::of_calls(&self.stage.recorder.calls()));
+            |writes: Vec<Write>| sorted(writes.iter().map(|w| format!("{w:?}")).collect());
+        let ours = written(normalized::of_calls(&self.stage.recorder.calls()));
         let theirs = written(self.recording.writes());
         assert!(
             ours == theirs,
             "the writes differ; ours: {ours:#?}\ntheirs: {theirs:#?}"
         );
         let logged = |lines: Vec<Line>| sorted(lines.into_iter().map(|line| line.text).collect());
-        let ours = logged(likeness::of_records(&self.stage.log.records()));
+        let ours = logged(normalized::of_records(&self.stage.log.records()));
         let theirs = logged(self.recording.lines());
         assert!(
             ours == theirs,
@@ -97,9 +97,9 @@ impl<'a> Golden<'a> {
         );
     }
 
-    /// Compares what was logged of the objects.
+    /// Compares the logs of the objects.
     pub(crate) fn compare_log(&self) {
-        let ours: Vec<Line> = likeness::of_records(&self.stage.log.records());
+        let ours: Vec<Line> = normalized::of_records(&self.stage.log.records());
         let theirs = self.recording.lines();
         for object in ["obj", "obj2"] {
             let of = |lines: &[Line]| -> Vec<String> {

@@ -1,10 +1,10 @@
-//! A recording of the original, as it is in the tree.
+//! Recordings of the original in `tests/golden`.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::likeness::{self, Likeness, Line};
+use super::normalized::{self, Line, Write};
 
 pub(super) struct Recording {
     calls: Vec<Value>,
@@ -32,13 +32,13 @@ impl Recording {
         }
     }
 
-    /// The object after this step of the play; null if it was gone.
+    /// Returns the object after this step; null if it did not exist.
     pub(super) fn object(&self, step: &str) -> &Value {
         let moment = self.objects.iter().find(|moment| moment["after"] == step);
         &moment.unwrap_or_else(|| panic!("nothing is recorded after {step:?}"))["object"]
     }
 
-    pub(super) fn writes(&self) -> Vec<Likeness> {
+    pub(super) fn writes(&self) -> Vec<Write> {
         let accepted = self.calls.iter().filter(|call| {
             let status = call["status"].as_u64().unwrap_or_default();
             (200..300).contains(&status)
@@ -46,7 +46,7 @@ impl Recording {
         accepted
             .filter_map(|call| {
                 let text = |key: &str| call[key].as_str().unwrap_or_default();
-                likeness::of_write(
+                normalized::of_write(
                     text("resource"),
                     text("name"),
                     text("subresource"),
@@ -60,7 +60,7 @@ impl Recording {
         let lines = self.log.lines().map(|line| {
             parse(line).unwrap_or_else(|| panic!("not a line about an object: {line}"))
         });
-        likeness::of_lines(lines)
+        normalized::of_lines(lines)
     }
 }
 

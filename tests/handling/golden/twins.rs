@@ -1,4 +1,4 @@
-//! The twins, in the order of the recordings.
+//! Equivalents of the recorded operators, in the order of the recordings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use super::Golden;
 use crate::front::{Declaration, arbitrary, done, gives, on, permanent, register, temporary};
 use crate::stage::{Stage, everywhere, sandboxed};
 
-/// The object of most recordings.
+/// Returns the spec of most recorded objects.
 fn spec() -> Value {
     json!({"field": "value", "items": ["a", "b"]})
 }
@@ -39,7 +39,7 @@ fn old_and_new(call: &Call) -> (Value, Value) {
     )
 }
 
-/// Fails so many times, with a delay of a second.
+/// Returns a handler that fails this many times with a delay of a second.
 fn fails(times: u32, message: &'static str) -> impl Fn(Call) -> std::future::Ready<HandlerResult> {
     move |call| {
         std::future::ready(if call.retry < times {
@@ -51,9 +51,9 @@ fn fails(times: u32, message: &'static str) -> impl Fn(Call) -> std::future::Rea
 }
 
 async fn delete_and_wait(stage: &Stage) {
-    stage.delete_wholly("obj").await;
+    stage.delete_and_wait("obj").await;
     stage
-        .until_so("the end to be noticed", || {
+        .wait_for("the removal to be logged", || {
             stage.log.has("obj", "Deleted, really deleted")
         })
         .await;
@@ -290,7 +290,7 @@ fn s11_timer_daemon() {
         let _operator = stage.run([tick, watch]).await;
         stage.create("obj", spec()).await;
         golden.settles("running").await;
-        stage.delete_wholly("obj").await;
+        stage.delete_and_wait("obj").await;
         stage.settled().await;
         golden.compare_all_without_order();
     });
@@ -371,7 +371,7 @@ fn s14_long_ids() {
         let _operator = stage.run([one, two, inner]).await;
         let spec = json!({"field": "ä中😀", "m": 1000, "n": 1});
         stage.create("obj", spec).await;
-        // Its moment "in progress" was recorded too late: it shows the end, too.
+        // The step "in progress" was recorded too late: it already shows the end.
         golden.settles("done").await;
         golden.compare_writes();
         golden.compare_log();
@@ -402,7 +402,7 @@ fn s16_k8s_events() {
         stage.create("obj", spec()).await;
         golden.reaches("done").await;
         stage
-            .until_so("all events to be posted", || stage.posts().len() >= 8)
+            .wait_for("all events to be posted", || stage.posts().len() >= 8)
             .await;
         stage.settled().await;
         golden.compare_writes();

@@ -1,4 +1,4 @@
-//! Nothing but indexing happens before all indices are filled.
+//! Handlers other than index handlers wait until all indices are filled.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::by_key;
 use crate::front::{Declaration, gives, indexed, look, on};
 use crate::stage::{Stage, everywhere, is_handled, sandboxed};
 
-/// An index handler that takes its time.
+/// Returns an index handler that takes this many seconds.
 fn slow(id: &str, seconds: u64) -> Declaration {
     on::index(id).does(move |call| async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -19,7 +19,7 @@ fn slow(id: &str, seconds: u64) -> Declaration {
     })
 }
 
-/// Says how many entries it has found.
+/// Returns a handler whose result is the number of entries it finds.
 fn counting(handler: Declaration, id: &'static str) -> Declaration {
     handler.does(move |call| async move {
         gives(json!(look(&call.operator.indices, id).get("all").len()))
@@ -59,7 +59,7 @@ fn all_objects_are_indexed_before_any_is_handled() {
 }
 
 #[test]
-fn few_workers_are_enough() {
+fn minimal_limits_do_not_block_the_indexing() {
     sandboxed(async |stage| {
         populate(stage, 20).await;
         let handlers = [slow("slow", 1), counting(on::create("made"), "slow")];
@@ -74,13 +74,13 @@ fn few_workers_are_enough() {
             .start()
             .await;
         stage.pass(15.0).await;
-        assert_eq!(stage.journal.count("made"), 20, "after the settling");
+        assert_eq!(stage.journal.count("made"), 20, "all objects are handled");
         assert_eq!(stage.get("obj-19").await["status"]["made"], 20);
     });
 }
 
 #[test]
-fn index_handlers_count_against_the_limit() {
+fn index_handlers_need_permits() {
     sandboxed(async |stage| {
         populate(stage, 10).await;
         let _operator = stage
@@ -97,7 +97,7 @@ fn index_handlers_count_against_the_limit() {
 }
 
 #[test]
-fn other_kinds_wait_too_and_only_once() {
+fn handlers_of_other_resources_wait_for_the_first_listing_only() {
     sandboxed(async |stage| {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map"}});
         let path = stage.api.ns_path("configmaps");
@@ -112,7 +112,7 @@ fn other_kinds_wait_too_and_only_once() {
         assert_eq!(stage.journal.count("made"), 0);
         stage.pass(10.0).await;
         assert_eq!(stage.get("obj").await["status"]["made"], 1);
-        // From now on, nobody waits for anything.
+        // Later objects do not wait for the index.
         let mut later = map.clone();
         later["metadata"]["name"] = json!("later");
         stage.api.created(&path, &later).await;
@@ -154,7 +154,7 @@ fn event_handlers_find_their_own_version_in_the_indices() {
         let seen = seen.filter(|entry| entry.object == "obj");
         let mut seen: Vec<_> = seen.map(|e| e.body["spec"]["key"].clone()).collect();
         seen.dedup();
-        assert_eq!(seen, ["one", "two", "three"], "each version, in order");
+        assert_eq!(seen, ["one", "two", "three"], "every version, in order");
         let found = &stage.get("obj").await["status"]["seen"];
         assert_eq!(*found, json!({"one": 1, "two": 1, "three": 1}));
         assert_eq!(
@@ -171,7 +171,7 @@ fn event_handlers_find_their_own_version_in_the_indices() {
 }
 
 #[test]
-fn an_object_that_is_deleted_meanwhile_leaves_nothing() {
+fn object_deleted_before_the_barrier_leaves_no_entries() {
     sandboxed(async |stage| {
         populate(stage, 2).await;
         let keys = on::index("keys").does(|call| async move {
@@ -193,7 +193,7 @@ fn an_object_that_is_deleted_meanwhile_leaves_nothing() {
 }
 
 #[test]
-fn a_kind_that_cannot_be_listed_for_now_holds_everything_up() {
+fn unavailable_resource_delays_handlers() {
     sandboxed(async |stage| {
         stage.create("obj", json!({})).await;
         let faults = stage.faults();
@@ -216,7 +216,7 @@ fn a_kind_that_cannot_be_listed_for_now_holds_everything_up() {
 }
 
 #[test]
-fn a_kind_that_must_not_be_listed_does_not() {
+fn forbidden_resource_does_not_delay_handlers() {
     sandboxed(async |stage| {
         stage.create("obj", json!({})).await;
         stage
@@ -233,7 +233,7 @@ fn a_kind_that_must_not_be_listed_does_not() {
 }
 
 #[test]
-fn an_operator_can_be_stopped_while_objects_wait() {
+fn operator_can_be_stopped_while_objects_wait() {
     sandboxed(async |stage| {
         populate(stage, 3).await;
         let operator = stage.run([slow("slow", 1_000), on::create("made")]).await;
@@ -250,7 +250,7 @@ fn an_operator_can_be_stopped_while_objects_wait() {
 }
 
 #[test]
-fn without_indices_nobody_waits() {
+fn handlers_do_not_wait_without_indices() {
     sandboxed(async |stage| {
         stage.create("obj", json!({})).await;
         let _operator = stage.run([on::create("made")]).await;
@@ -259,7 +259,7 @@ fn without_indices_nobody_waits() {
 }
 
 #[test]
-fn kinds_that_come_later_do_not_hold_up_those_that_had_no_objects() {
+fn crds_created_later_do_not_delay_handlers_of_other_resources() {
     sandboxed(async |stage| {
         let group = stage.api.group();
         let index = slow("late", 0).on(&[&group, "v1", "gadgets"]);
@@ -279,27 +279,27 @@ fn kinds_that_come_later_do_not_hold_up_those_that_had_no_objects() {
 }
 
 #[test]
-fn repeated_listings_replace_what_waits_for_the_indices() {
+fn repeated_listings_replace_objects_that_wait_for_the_indices() {
     sandboxed(async |stage| {
         populate(stage, 5).await;
         let faults = stage.faults();
         let listing = |fault: Fault| fault.verb(Verb::List).kind("things");
         let slowly = Fault::latency(Duration::from_secs(2));
         faults.inject(listing(slowly).times(3));
-        // The listing expires after its first page, and begins again.
+        // The listing expires after its first page and starts again.
         let expired = Fault::error(410).starting_after(Duration::from_secs(1));
         let expired = faults.inject(listing(expired).times(1));
         let setup = stage.operator([by_key("keys"), on::event("seen"), on::create("made")]);
         let _operator = setup
             .settings(|settings| {
                 settings.watching.page_size = 2;
-                // Each object must be taken before the next one is read.
+                // Each object must leave the queue before the next one is read.
                 settings.queueing.max_bytes = 1;
             })
             .start()
             .await;
         stage
-            .until_so("all objects to be handled", || {
+            .wait_for("all objects to be handled", || {
                 stage.journal.count("made") == 5
             })
             .await;

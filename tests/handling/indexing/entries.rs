@@ -1,4 +1,4 @@
-//! What goes into indices, and what comes out of them.
+//! Entries of indices.
 
 use kopf_core::filter::{MetaCriterion, ValueCriterion};
 use serde_json::json;
@@ -15,28 +15,28 @@ fn entries_follow_their_objects() {
         stage.create("b", json!({"key": "one"})).await;
         let both = json!({"one": ["a", "b"]});
         stage
-            .until_so("both to be there", || stage.index("keys") == both)
+            .wait_for("both entries", || stage.index("keys") == both)
             .await;
         stage.merge("a", json!({"spec": {"key": "two"}})).await;
         let moved = json!({"one": ["b"], "two": ["a"]});
         stage
-            .until_so("it to be moved", || stage.index("keys") == moved)
+            .wait_for("the entry to be moved", || stage.index("keys") == moved)
             .await;
         stage.delete("b").await;
         let left = json!({"two": ["a"]});
         stage
-            .until_so("it to be removed", || stage.index("keys") == left)
+            .wait_for("the entry to be removed", || stage.index("keys") == left)
             .await;
         stage.delete("a").await;
         stage
-            .until_so("nothing to be left", || stage.index("keys") == json!({}))
+            .wait_for("the index to be empty", || stage.index("keys") == json!({}))
             .await;
         assert_eq!(stage.writes(), [], "indexing writes nothing");
     });
 }
 
 #[test]
-fn keys_that_are_not_returned_any_more_are_removed() {
+fn keys_that_are_no_longer_returned_are_removed() {
     sandboxed(async |stage| {
         let labels = on::index("labels").does(|call| async move {
             let entries = call.body().spec()["entries"].clone();
@@ -52,7 +52,7 @@ fn keys_that_are_not_returned_any_more_are_removed() {
             if stage.get("obj").await.is_null() {
                 stage.create("obj", json!({"entries": entries})).await;
             } else {
-                // A merge would keep the former keys.
+                // A merge patch would keep the former keys.
                 stage.merge("obj", json!({"spec": {"entries": null}})).await;
                 stage.settled().await;
                 stage
@@ -71,7 +71,7 @@ fn keys_that_are_not_returned_any_more_are_removed() {
 }
 
 #[test]
-fn nothing_left_means_that_entries_are_kept() {
+fn no_result_keeps_the_entries() {
     sandboxed(async |stage| {
         let keys = on::index("keys").does(|call| async move {
             match call.body().spec()["key"].as_str() {
@@ -89,7 +89,7 @@ fn nothing_left_means_that_entries_are_kept() {
 }
 
 #[test]
-fn objects_that_do_not_match_any_more_are_removed() {
+fn entries_of_objects_that_no_longer_match_are_removed() {
     sandboxed(async |stage| {
         let one = ValueCriterion::Literal(json!("one"));
         let handlers = [
@@ -125,7 +125,7 @@ fn objects_that_do_not_match_any_more_are_removed() {
 }
 
 #[test]
-fn several_handlers_can_share_an_index_and_the_last_one_decides() {
+fn last_matching_handler_of_a_shared_index_defines_the_entries() {
     sandboxed(async |stage| {
         let first = by_key("shared");
         let second = on::index("shared")
@@ -165,7 +165,7 @@ fn every_version_is_indexed_in_order() {
 }
 
 #[test]
-fn all_handlers_can_look_and_indices_can_be_of_indices() {
+fn all_handlers_can_read_indices_including_index_handlers() {
     sandboxed(async |stage| {
         let counts = on::index("counts").does(|call| async move {
             let keys = look(&call.operator.indices, "keys").keys();
@@ -202,7 +202,7 @@ fn results_and_patches_of_index_handlers_are_dropped() {
             .await;
         stage.create("obj", json!({})).await;
         stage
-            .until_so("the call", || stage.journal.count("noisy") > 0)
+            .wait_for("the call", || stage.journal.count("noisy") > 0)
             .await;
         stage.settled().await;
         assert_eq!(stage.writes(), []);

@@ -1,4 +1,4 @@
-//! What becomes of entries when index handlers fail.
+//! Entries of failed index handlers.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::front::{Declaration, arbitrary, indexed, on, permanent, temporary};
 use crate::stage::{Stage, sandboxed};
 
-/// An index handler that fails as the object says.
+/// Returns an index handler that fails as the object defines.
 fn failing(id: &str) -> Declaration {
     on::index(id).does(|call| async move { outcome(&call).await })
 }
@@ -34,7 +34,7 @@ async fn set(stage: &Stage, mode: &str, value: u32) {
     stage.pass(0.1).await;
 }
 
-/// Creates an indexed object, makes the handler fail, and then work again.
+/// Creates an indexed object, makes the handler fail, and lets it succeed again.
 async fn after(stage: &Stage, mode: &str, delay: f64) -> [serde_json::Value; 2] {
     stage.create_settled("obj", json!({"value": 1})).await;
     assert_eq!(stage.index("id"), json!({"key": [1]}));
@@ -65,7 +65,7 @@ fn temporary_errors_remove_entries_until_an_event_after_the_delay() {
         assert_eq!(early, [json!({}), json!({})], "it is too early");
         assert_eq!(stage.journal.count("id"), 2);
         stage.pass(60.0).await;
-        assert_eq!(stage.journal.count("id"), 2, "time alone changes nothing");
+        assert_eq!(stage.journal.count("id"), 2, "retries need an event");
         set(stage, "fine", 4).await;
         assert_eq!(stage.index("id"), json!({"key": [4]}));
         let retries: Vec<_> = stage.journal.of("id").iter().map(|e| e.retry).collect();
@@ -74,7 +74,7 @@ fn temporary_errors_remove_entries_until_an_event_after_the_delay() {
         assert_eq!(
             stage.journal.of("id").last().unwrap().retry,
             0,
-            "success is forgotten"
+            "success resets the retries"
         );
     });
 }
@@ -90,7 +90,7 @@ fn arbitrary_errors_can_be_temporary() {
 }
 
 #[test]
-fn permanent_errors_are_for_ever() {
+fn permanent_errors_last_until_the_restart() {
     for (mode, errors) in [
         ("permanent", None),
         ("arbitrary", Some(ErrorsMode::Permanent)),
@@ -118,7 +118,7 @@ fn permanent_errors_are_for_ever() {
 }
 
 #[test]
-fn attempts_and_time_are_limited() {
+fn retries_and_timeouts_are_permanent_errors() {
     sandboxed(async |stage| {
         let _operator = stage.run([failing("id").retries(1)]).await;
         let never = after(stage, "temporary", 100.0).await;
@@ -132,7 +132,7 @@ fn attempts_and_time_are_limited() {
 }
 
 #[test]
-fn one_that_fails_does_not_concern_the_others() {
+fn failed_handler_does_not_affect_others() {
     sandboxed(async |stage| {
         let fine = on::index("fine").does(|call| async move { indexed(&call, json!({"x": 1})) });
         let handlers = [failing("id"), fine, on::create("made")];
@@ -149,7 +149,7 @@ fn one_that_fails_does_not_concern_the_others() {
 }
 
 #[test]
-fn a_filter_that_fails_changes_nothing() {
+fn failed_filter_does_not_affect_others() {
     sandboxed(async |stage| {
         let handlers = [
             failing("id"),

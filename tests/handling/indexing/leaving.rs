@@ -1,4 +1,4 @@
-//! When entries go without a word of the object.
+//! Removal of entries without an event of the object.
 
 use kopf_sandbox::fault::Fault;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::front::on;
 use crate::stage::sandboxed;
 
 #[test]
-fn objects_that_vanish_unseen_are_removed_with_the_next_listing() {
+fn entries_of_objects_missing_from_a_listing_are_removed() {
     sandboxed(async |stage| {
         let _operator = stage.run([by_key("keys"), on::create("made")]).await;
         for name in ["stays", "goes"] {
@@ -31,7 +31,7 @@ fn objects_that_vanish_unseen_are_removed_with_the_next_listing() {
 }
 
 #[test]
-fn everything_is_indexed_anew_after_a_restart() {
+fn indices_are_rebuilt_after_a_restart() {
     sandboxed(async |stage| {
         let operator = stage.run([by_key("keys"), on::create("made")]).await;
         stage.create("a", json!({"key": "one"})).await;
@@ -40,7 +40,7 @@ fn everything_is_indexed_anew_after_a_restart() {
         assert_eq!(
             stage.index("keys"),
             json!({"one": ["a", "b"]}),
-            "for the last handlers"
+            "kept for cleanup handlers"
         );
         stage.delete("b").await;
         operator.start().await;
@@ -55,7 +55,7 @@ fn everything_is_indexed_anew_after_a_restart() {
 }
 
 #[test]
-fn a_kind_that_is_gone_leaves_nothing_behind() {
+fn entries_of_a_removed_crd_are_removed() {
     sandboxed(async |stage| {
         let _operator = stage.run([by_key("keys")]).await;
         stage.create_settled("obj", json!({"key": "one"})).await;

@@ -1,11 +1,11 @@
-//! What is remembered of objects, in the process only.
+//! Memos of objects, in memory only.
 
 use serde_json::{Value, json};
 
 use crate::front::{Declaration, done, gives, notes, on};
 use crate::stage::{everywhere, sandboxed};
 
-/// Counts its calls in the notes about the object, and says how many there were.
+/// Returns a handler that counts its calls in the memo and returns the number.
 fn counting(handler: Declaration) -> Declaration {
     handler.does(|call| async move {
         let count = notes(&call, |notes| {
@@ -29,7 +29,7 @@ fn all_handlers_of_an_object_share_its_memo() {
         for name in ["a", "b"] {
             stage.create(name, json!({})).await;
             stage.until_handled(name).await;
-            // The results come right after.
+            // Results are written after the handling.
             let object = stage
                 .until(name, "results", |object| {
                     object["status"]["second"].is_u64()
@@ -39,7 +39,7 @@ fn all_handlers_of_an_object_share_its_memo() {
             assert_eq!(
                 first,
                 &json!(2),
-                "the index was first, and nobody else's count is here"
+                "counted by the index handler and this one only"
             );
             assert!(second.as_u64() > Some(2), "{object:#}");
         }
@@ -47,7 +47,7 @@ fn all_handlers_of_an_object_share_its_memo() {
 }
 
 #[test]
-fn memos_begin_with_that_of_the_operator() {
+fn memos_begin_with_a_copy_of_the_operators_memo() {
     sandboxed(async |stage| {
         let _operator = stage
             .operator([counting(on::create("made"))])
@@ -63,7 +63,7 @@ fn memos_begin_with_that_of_the_operator() {
 }
 
 #[test]
-fn memos_last_while_nothing_happens_and_end_with_the_object() {
+fn memos_are_kept_for_idle_objects_and_dropped_with_the_object() {
     sandboxed(async |stage| {
         let operator = stage
             .run([
@@ -96,7 +96,7 @@ fn memos_last_while_nothing_happens_and_end_with_the_object() {
 }
 
 #[test]
-fn filters_look_into_the_same_memo() {
+fn filters_see_the_memo_of_the_object() {
     sandboxed(async |stage| {
         let few = |notes: &serde_json::Map<String, Value>| {
             notes.get("count").and_then(Value::as_u64).unwrap_or(0) < 2

@@ -1,4 +1,4 @@
-//! Indices and memos: what handlers have prepared for each other, in the process only.
+//! Indices and memos: in-memory data shared by handlers.
 
 mod barrier;
 mod entries;

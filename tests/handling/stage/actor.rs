@@ -1,4 +1,4 @@
-//! An operator in a case: prepared, started, stopped, killed, started again.
+//! Operators of tests: built, started, stopped, killed, restarted.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::altering::{Alteration, altered};
 use super::{Kind, Stage};
-use crate::front::{Declaration, EventLoop, Notebook, Witness, indices, registry};
+use crate::front::{Declaration, EventLoop, FrontendState, Notebook, indices, registry};
 
-/// An operator to be started.
+/// A builder of an operator.
 #[must_use = "an operator does nothing until `.start().await`"]
 pub(crate) struct Setup<'a> {
     pub(crate) stage: &'a Stage,
@@ -42,9 +42,9 @@ pub(crate) struct Setup<'a> {
 impl<'a> Setup<'a> {
     pub(super) fn new(stage: &'a Stage, handlers: Vec<Declaration>) -> Self {
         let mut settings = Settings::default();
-        // As the original does by default; cases about posting switch it on.
+        // The default of the original. Tests of posting enable it.
         settings.posting.loggers = false;
-        // Nobody else is to be asked, even if somebody has defined peerings on a shared server.
+        // Ignores peerings that exist on a shared server.
         settings.peering.standalone = true;
         Self {
             stage,
@@ -69,13 +69,13 @@ impl<'a> Setup<'a> {
         self
     }
 
-    /// Another lifecycle than the default one.
+    /// Sets the lifecycle.
     pub(crate) fn lifecycle(mut self, lifecycle: impl Lifecycle + 'static) -> Self {
         self.lifecycle = Some(Arc::new(lifecycle));
         self
     }
 
-    /// Takes part in peerings under this name.
+    /// Joins peerings under this name.
     pub(crate) fn peer(mut self, identity: &str, priority: i64) -> Self {
         self.settings.peering.standalone = false;
         self.settings.peering.priority = priority;
@@ -83,55 +83,55 @@ impl<'a> Setup<'a> {
         self
     }
 
-    /// It answers probes, at some free port.
+    /// Serves probes at a free port.
     pub(crate) fn probed(mut self) -> Self {
         self.is_probed = true;
         self
     }
 
-    /// Health probes require these signs of life.
+    /// Sets the pulse of the frontend for health probes.
     pub(crate) fn pulse(mut self, pulse: impl Pulse + 'static) -> Self {
         self.pulse = Some(Arc::new(pulse));
         self
     }
 
-    /// Alters the payload of every patch on its way to the server.
+    /// Alters the payload of every patch before it is sent.
     pub(crate) fn altering(mut self, alteration: Alteration) -> Self {
         self.alteration = Some(alteration);
         self
     }
 
-    /// Only startup handlers are declared before the startup, the others after it.
+    /// Declares only startup handlers before the startup and the others after it.
     pub(crate) fn declares_late(mut self) -> Self {
         self.declares_late = true;
         self
     }
 
-    /// Handlers see `metadata.managedFields`.
+    /// Keeps `metadata.managedFields`.
     pub(crate) fn keeps_managed_fields(mut self) -> Self {
         self.keeps_managed_fields = true;
         self
     }
 
-    /// Logs in the style of the Rust front.
+    /// Logs in the native style.
     pub(crate) fn native_style(mut self) -> Self {
         self.style = Style::Native;
         self
     }
 
-    /// Another scope than the namespace of the case.
+    /// Sets the scope. The default is the namespace of the test.
     pub(crate) fn scope(mut self, scope: Scope) -> Self {
         self.scope = Some(scope);
         self
     }
 
-    /// What the operator remembers at first.
+    /// Sets the initial memo of the operator.
     pub(crate) fn notes(mut self, notes: serde_json::Value) -> Self {
         self.notes = Notebook(notes.as_object().cloned().unwrap_or_default());
         self
     }
 
-    /// Starts it, and waits until it watches.
+    /// Starts the operator and waits until it watches.
     pub(crate) async fn start(self) -> Actor<'a> {
         let actor = Actor {
             setup: self,
@@ -141,19 +141,22 @@ impl<'a> Setup<'a> {
         actor
     }
 
-    /// Runs it to its end, which is an error: that is returned.
+    /// Runs the operator until it fails, and returns the error.
     pub(crate) async fn fails(self) -> String {
         let stage = self.stage;
         let (service, _line) = stage.recorder.record(stage.api.client().clone());
         let client = Client::from_service(service, "default");
         let run = self.operator().run(client, CancellationToken::new());
         let ended = stage.within("the operator to end", run).await;
-        format!("{:?}", ended.expect_err("it should not have ended well"))
+        format!(
+            "{:?}",
+            ended.expect_err("the operator ended without an error")
+        )
     }
 
     fn operator(&self) -> Operator {
         let event_loop = EventLoop::start();
-        let witness = Witness::new(
+        let frontend = FrontendState::new(
             self.stage.journal.clone(),
             self.stage.recorder.clone(),
             event_loop.clone(),
@@ -161,10 +164,10 @@ impl<'a> Setup<'a> {
         let group = self.stage.api.group();
         let indices = indices(&self.handlers);
         self.stage.keep(indices.clone());
-        let all = registry(&self.handlers, &group, &witness);
+        let all = registry(&self.handlers, &group, &frontend);
         let operator = if self.declares_late {
             let startup: Vec<_> = self.handlers.iter().filter(|h| h.is_startup()).collect();
-            let startup = registry(startup, &group, &witness);
+            let startup = registry(startup, &group, &frontend);
             let declared = Declarations::new(all, indices);
             Operator::new(startup).declare_after_startup(|_| Ok(declared))
         } else {
@@ -172,7 +175,7 @@ impl<'a> Setup<'a> {
         };
         let mut operator = operator
             .settings(self.settings.clone())
-            .front(Arc::new(witness))
+            .front(Arc::new(frontend))
             .memos(Arc::new(self.notes.clone()))
             .clock(self.stage.clock)
             .keep_managed_fields(self.keeps_managed_fields)
@@ -186,7 +189,7 @@ impl<'a> Setup<'a> {
         }
         if self.is_probed {
             let endpoint = "http://127.0.0.1:0/healthz".parse();
-            operator = operator.liveness(endpoint.expect("it is a valid address"));
+            operator = operator.liveness(endpoint.expect("the address is valid"));
         }
         if let Some(pulse) = &self.pulse {
             operator = operator.pulse(Arc::clone(pulse));
@@ -210,7 +213,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// An operator that was started at least once. It ends when it is dropped.
+/// An operator that was started at least once. It is killed when dropped.
 pub(crate) struct Actor<'a> {
     setup: Setup<'a>,
     running: Mutex<Option<Running>>,
@@ -224,7 +227,7 @@ struct Running {
 }
 
 impl Actor<'_> {
-    /// Starts it (again): a new process, as far as one can see from outside.
+    /// Starts the operator (again), like a new process.
     pub(crate) async fn start(&self) {
         let stage = self.setup.stage;
         let mut client = stage.api.client().clone();
@@ -261,7 +264,7 @@ impl Actor<'_> {
         *self.running.lock() = Some(running);
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Stops the operator and waits until it has ended.
     pub(crate) async fn stop(&self) {
         if let Some(mut running) = self.take() {
             running.stop.cancel();
@@ -271,7 +274,7 @@ impl Actor<'_> {
         }
     }
 
-    /// Ends it without a word: nothing of it reaches the API any more.
+    /// Kills the operator: it sends no further requests.
     pub(crate) async fn kill(&self) {
         if let Some(mut running) = self.take() {
             running.line.cut();
@@ -279,13 +282,13 @@ impl Actor<'_> {
         }
     }
 
-    /// Stops it and starts it again.
+    /// Stops the operator and starts it again.
     pub(crate) async fn restart(&self) {
         self.stop().await;
         self.start().await;
     }
 
-    /// What it is busy with.
+    /// Returns the inspection handle of the running operator.
     pub(crate) fn inspect(&self) -> Inspect {
         let running = self.running.lock();
         let running = running.as_ref().expect("the operator is running");
@@ -294,7 +297,7 @@ impl Actor<'_> {
 
     fn take(&self) -> Option<Running> {
         let running = self.running.lock().take();
-        // What was killed does not come to rest by itself.
+        // A killed operator does not settle by itself.
         self.setup.stage.inspects.lock().clear();
         running
     }

@@ -1,5 +1,5 @@
-//! A client whose patches are altered on their way: it stands for webhooks that undo the writes of
-//! an operator. There are no sockets, so it works with virtual time.
+//! A client that alters patches before they are sent, like a webhook that undoes the writes of an
+//! operator. It needs no sockets, so it works with virtual time.
 
 use http::{Method, Request};
 use kube::Client;

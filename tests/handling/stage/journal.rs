@@ -1,4 +1,4 @@
-//! What the handlers of a case were called with.
+//! Recorded calls of handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use kopf_core::sync::Mutex;
 use kopf_engine::invocation::Call;
 use serde_json::{Value, json};
 
-/// One invocation of one handler.
+/// A call of a handler.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) id: String,
@@ -18,27 +18,27 @@ pub(crate) struct Entry {
     pub(crate) retry: u32,
     pub(crate) started: Timestamp,
     pub(crate) runtime: Duration,
-    /// When it was.
+    /// Time of the call.
     pub(crate) at: Timestamp,
     pub(crate) event: Option<EventType>,
     pub(crate) reason: Option<Reason>,
     pub(crate) initial: bool,
     pub(crate) old: Value,
     pub(crate) new: Value,
-    /// As handlers would put it into the status: `[[op, [path…], old, new], …]`.
+    /// `[[op, [path…], old, new], …]`, as in the status.
     pub(crate) diff: Value,
-    /// How many accepted writes of the operator came before.
+    /// Number of accepted writes of the operator before the call.
     pub(crate) writes_before: usize,
 }
 
 impl Entry {
-    /// What most cases compare.
+    /// Returns the id and the retry number.
     pub(crate) fn brief(&self) -> (&str, u32) {
         (&self.id, self.retry)
     }
 }
 
-/// The invocations in their order. Clones share them.
+/// All calls in order. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Journal(Arc<Mutex<Vec<Entry>>>);
 
@@ -82,7 +82,7 @@ impl Journal {
         self.0.lock().clone()
     }
 
-    /// The invocations of one handler.
+    /// Returns the calls of a handler.
     pub(crate) fn of(&self, id: &str) -> Vec<Entry> {
         let mut entries = self.all();
         entries.retain(|entry| entry.id == id);
@@ -93,7 +93,7 @@ impl Journal {
         self.of(id).len()
     }
 
-    /// The only invocation of this handler; fails the test if there are more or less.
+    /// Returns the only call of this handler. Panics if there are more or none.
     #[track_caller]
     pub(crate) fn only(&self, id: &str) -> Entry {
         let mut entries = self.of(id);
@@ -101,12 +101,12 @@ impl Journal {
         entries.remove(0)
     }
 
-    /// The ids in the order of their invocations.
+    /// Returns the ids in the order of the calls.
     pub(crate) fn ids(&self) -> Vec<String> {
         self.all().into_iter().map(|entry| entry.id).collect()
     }
 
-    /// The ids and the reasons, in order.
+    /// Returns the ids and the reasons, in order.
     pub(crate) fn reasons(&self) -> Vec<(String, &'static str)> {
         let reason = |entry: &Entry| entry.reason.map_or("", |reason| reason.as_str());
         self.all()

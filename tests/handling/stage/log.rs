@@ -1,4 +1,4 @@
-//! What the operator has logged, as a user would read it.
+//! Captured log records.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-/// One record.
+/// A log record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) level: Level,
     pub(crate) target: String,
-    /// The name of the object it is about; empty for others.
+    /// Name of the object; empty for other records.
     pub(crate) object: String,
     pub(crate) message: String,
-    /// The chain of an error.
+    /// Source chain of an error.
     pub(crate) details: String,
 }
 
@@ -31,12 +31,12 @@ impl fmt::Display for Record {
     }
 }
 
-/// All records of this thread, from the capture on. Clones share them.
+/// All records of this thread since the capture. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Record>>>);
 
 impl Log {
-    /// Begins to keep what is logged in this thread, until the guard is dropped.
+    /// Captures records of this thread until the guard is dropped.
     pub(crate) fn capture() -> (Self, DefaultGuard) {
         let log = Self::default();
         let subscriber = tracing_subscriber::registry().with(log.clone());
@@ -51,21 +51,21 @@ impl Log {
         self.0.lock().len()
     }
 
-    /// The messages about an object, in order.
+    /// Returns the records about an object, in order.
     pub(crate) fn of(&self, object: &str) -> Vec<Record> {
         let mut records = self.records();
         records.retain(|record| record.target == "kopf.objects" && record.object == object);
         records
     }
 
-    /// Whether any message about the object contains this.
+    /// Returns `true` if any message about the object contains this text.
     pub(crate) fn has(&self, object: &str, text: &str) -> bool {
         self.of(object)
             .iter()
             .any(|record| record.message.contains(text))
     }
 
-    /// How many messages about the object are exactly this.
+    /// Returns the number of messages about the object that are equal to this text.
     pub(crate) fn count(&self, object: &str, message: &str) -> usize {
         let records = self.of(object);
         records.iter().filter(|r| r.message == message).count()
@@ -75,7 +75,7 @@ impl Log {
 impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
-        // Everybody else's records are of no interest here.
+        // Ignores records of other crates.
         if !metadata.target().starts_with("kopf") {
             return;
         }

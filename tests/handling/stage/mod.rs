@@ -1,9 +1,8 @@
-//! Where a case plays: an API server, a kind of its own, an operator with the case's handlers, and
-//! all that can be seen of it from outside.
+//! The environment of a test: an API server, a CRD, an operator with the handlers of the test, and
+//! records of its calls, writes and logs.
 //!
-//! On the sandbox in process, time is virtual: a case waits for as long as it likes. On a real
-//! control plane, the same cases run with real time; those that need virtual time or faults are
-//! left out there.
+//! The in-process sandbox has virtual time. On a real control plane, the same tests run in real
+//! time; tests that need virtual time or faults are skipped.
 
 mod actor;
 mod altering;
@@ -31,23 +30,23 @@ pub(crate) use self::log::{Log, Record};
 pub(crate) use self::waiting::assert_rarer;
 use crate::front::{Declaration, look};
 
-/// The diff-base annotation by default.
+/// The default annotation of the diff-base.
 pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
-/// The finalizer by default.
+/// The default finalizer.
 pub(crate) const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// What the kind of the case is like.
+/// Properties of the CRD of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Namespaced, with the subresource `status`.
     WithStatus,
     /// Namespaced, without subresources.
     Plain,
-    /// Outside of namespaces, with the subresource `status`.
+    /// Cluster-scoped, with the subresource `status`.
     Cluster,
 }
 
-/// See the module.
+/// The environment of a test. See the module.
 pub(crate) struct Stage {
     pub(crate) api: Api,
     pub(crate) log: Log,
@@ -59,25 +58,25 @@ pub(crate) struct Stage {
     indices: Mutex<Indices>,
 }
 
-/// Runs a case on whichever server the environment asks for.
+/// Runs a test on the server selected by the environment.
 #[track_caller]
 pub(crate) fn everywhere(case: impl AsyncFnOnce(&Stage)) {
     everywhere_on(Kind::WithStatus, case);
 }
 
-/// The same, with another kind.
+/// Runs a test with another CRD.
 #[track_caller]
 pub(crate) fn everywhere_on(kind: Kind, case: impl AsyncFnOnce(&Stage)) {
     play(kind, None, case);
 }
 
-/// Runs a case that needs virtual time or faults: on the sandbox in process, and nowhere else.
+/// Runs a test that needs virtual time or faults, on the in-process sandbox only.
 #[track_caller]
 pub(crate) fn sandboxed(case: impl AsyncFnOnce(&Stage)) {
     sandboxed_on(Kind::WithStatus, case);
 }
 
-/// The same, with another kind.
+/// Runs a sandboxed test with another CRD.
 #[track_caller]
 pub(crate) fn sandboxed_on(kind: Kind, case: impl AsyncFnOnce(&Stage)) {
     if Server::from_env() == Server::Sandbox {
@@ -85,10 +84,10 @@ pub(crate) fn sandboxed_on(kind: Kind, case: impl AsyncFnOnce(&Stage)) {
     }
 }
 
-/// The same, beginning at this moment for the operator.
+/// Runs a sandboxed test that starts at this time of the operator's clock.
 #[track_caller]
 pub(crate) fn sandboxed_at(now: &str, case: impl AsyncFnOnce(&Stage)) {
-    let now = now.parse().expect("cases give valid timestamps");
+    let now = now.parse().expect("timestamps of tests are valid");
     if Server::from_env() == Server::Sandbox {
         play(Kind::WithStatus, Some(now), case);
     }
@@ -100,26 +99,26 @@ fn play(kind: Kind, now: Option<Timestamp>, case: impl AsyncFnOnce(&Stage)) {
         .enable_all()
         .start_paused(Server::from_env() == Server::Sandbox)
         .build()
-        .expect("a runtime of one thread needs nothing special");
+        .expect("a single-threaded runtime can be built");
     runtime.block_on(async {
         let api = Api::start().await;
         define(&api, kind).create().await;
-        let exhibit = Exhibit {
+        let report = FailureReport {
             log,
             recorder: Recorder::default(),
         };
         let stage = Stage {
             api,
-            log: exhibit.log.clone(),
+            log: report.log.clone(),
             journal: Journal::default(),
-            recorder: exhibit.recorder.clone(),
+            recorder: report.recorder.clone(),
             kind,
             clock: now.map_or_else(Clock::system, Clock::starting_at),
             inspects: Mutex::default(),
             indices: Mutex::default(),
         };
         case(&stage).await;
-        drop(exhibit);
+        drop(report);
     });
 }
 
@@ -132,9 +131,9 @@ fn define(api: &Api, kind: Kind) -> CrdBuilder<'_> {
     }
 }
 
-/// The operator.
+/// Operators.
 impl Stage {
-    /// Prepares an operator with these handlers.
+    /// Builds an operator with these handlers.
     pub(crate) fn operator(&self, handlers: impl IntoIterator<Item = Declaration>) -> Setup<'_> {
         Setup::new(self, handlers.into_iter().collect())
     }
@@ -144,37 +143,37 @@ impl Stage {
         self.operator(handlers).start().await
     }
 
-    /// The writes of the operator so far, k8s-events aside.
+    /// Returns the writes of the operator, except Kubernetes events.
     pub(crate) fn writes(&self) -> Vec<Call> {
         let mut calls = self.recorder.calls();
         calls.retain(|call| !call.is_event());
         calls
     }
 
-    /// The writes to one object.
+    /// Returns the writes to one object.
     pub(crate) fn writes_to(&self, name: &str) -> Vec<Call> {
         let mut calls = self.writes();
         calls.retain(|call| call.name.as_deref() == Some(name));
         calls
     }
 
-    /// The k8s-events that the operator has created.
+    /// Returns the Kubernetes events created by the operator.
     pub(crate) fn posts(&self) -> Vec<Value> {
         let calls = self.recorder.calls().into_iter();
         calls.filter(Call::is_event).map(|call| call.body).collect()
     }
 
-    /// Stops the operator's n-th write from now on.
+    /// Sets a breakpoint at the operator's n-th write from now on.
     pub(crate) fn breakpoint(&self, nth: u64, moment: Moment) -> Breakpoint {
         self.recorder.breakpoint(nth, moment)
     }
 
-    /// Shows these indices from now on: those of the operator that was started last.
+    /// Keeps the indices of the operator that was started last.
     fn keep(&self, indices: Indices) {
         *self.indices.lock() = indices;
     }
 
-    /// What is in an index now, in order.
+    /// Returns the content of an index, sorted.
     pub(crate) fn index(&self, id: &str) -> Value {
         let indices = self.indices.lock();
         let items = look(&indices, id).items().into_iter();
@@ -188,25 +187,25 @@ impl Stage {
         json!(items)
     }
 
-    /// The time of the operators.
+    /// Returns the current time of the operators.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Whether time is virtual.
+    /// Returns `true` if time is virtual.
     pub(crate) fn is_virtual(&self) -> bool {
         self.api.server() == Server::Sandbox
     }
 }
 
-/// Faults; on the sandbox only.
+/// Returns the fault injection of the sandbox.
 impl Stage {
     pub(crate) fn faults(&self) -> &Faults {
         let sandbox = self.api.sandbox();
-        sandbox.expect("the case is for the sandbox").faults()
+        sandbox.expect("the test is sandboxed").faults()
     }
 
-    /// Breaks all streams; that of the case's kind has to begin with a listing again.
+    /// Breaks all streams. The stream of the test's CRD must list again.
     pub(crate) fn relist(&self) {
         let expired = Fault::error(410).verb(Verb::Watch).kind("things");
         self.faults().inject(expired.times(1));
@@ -214,9 +213,9 @@ impl Stage {
     }
 }
 
-/// The objects.
+/// Objects.
 impl Stage {
-    /// The path of an object of the case's kind; with `""`, of all.
+    /// Returns the path of an object of the test's CRD, or of the collection for `""`.
     pub(crate) fn path(&self, rest: &str) -> String {
         let version = format!("{}/v1", self.api.group());
         let things = format!("things/{rest}");
@@ -228,7 +227,7 @@ impl Stage {
         }
     }
 
-    /// An object of the case's kind, not created yet.
+    /// Builds an object of the test's CRD without creating it.
     pub(crate) fn thing(&self, name: &str, spec: Value) -> Value {
         json!({
             "apiVersion": format!("{}/v1", self.api.group()),
@@ -243,8 +242,8 @@ impl Stage {
         self.create_with(name, json!({"spec": spec})).await
     }
 
-    /// Creates an object with more parts: `metadata`, `spec`, and a `status` where that is a
-    /// subresource, too.
+    /// Creates an object with `metadata`, `spec` and `status`. The status is also written if it is
+    /// a subresource.
     pub(crate) async fn create_with(&self, name: &str, parts: Value) -> Value {
         let mut object = self.thing(name, json!({}));
         for (key, value) in parts.as_object().cloned().unwrap_or_default() {
@@ -259,50 +258,47 @@ impl Stage {
         made.json
     }
 
-    /// The object; null if there is none.
+    /// Returns an object, or null if it does not exist.
     pub(crate) async fn get(&self, name: &str) -> Value {
-        let answer = self.api.get(&self.path(name)).await;
-        match answer.code {
+        let response = self.api.get(&self.path(name)).await;
+        match response.code {
             404 => Value::Null,
-            _ => answer.expect_code(200).json,
+            _ => response.expect_code(200).json,
         }
     }
 
-    /// Changes an object by a merge-patch.
+    /// Changes an object by a merge patch.
     pub(crate) async fn merge(&self, name: &str, patch: Value) -> Value {
-        let answer = self.api.merge(&self.path(name), &patch).await;
-        answer.expect_code(200).json
+        let response = self.api.merge(&self.path(name), &patch).await;
+        response.expect_code(200).json
     }
 
-    /// Changes the status by a merge-patch.
+    /// Changes the status by a merge patch.
     pub(crate) async fn merge_status(&self, name: &str, patch: Value) -> Value {
         self.merge(&format!("{name}/status"), patch).await
     }
 
-    /// Deletes an object, or begins to.
+    /// Requests the deletion of an object.
     pub(crate) async fn delete(&self, name: &str) {
         self.api.deleted(&self.path(name)).await;
     }
 }
 
-/// What could be seen, shown if the case fails.
-struct Exhibit {
+/// Prints logs and writes if the test fails.
+struct FailureReport {
     log: Log,
     recorder: Recorder,
 }
 
-impl Drop for Exhibit {
-    #[allow(
-        clippy::print_stderr,
-        reason = "it is for the one who reads the test's output"
-    )]
+impl Drop for FailureReport {
+    #[allow(clippy::print_stderr, reason = "output of failed tests")]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("--- what the operator has logged:");
+            eprintln!("--- log of the operator:");
             for record in self.log.records() {
                 eprintln!("{record}");
             }
-            eprintln!("--- what it has written:");
+            eprintln!("--- writes of the operator:");
             for call in self.recorder.calls() {
                 let status = call.status.unwrap_or_default();
                 eprintln!("{} {} {status}: {}", call.verb, call.path, call.body);
@@ -311,25 +307,25 @@ impl Drop for Exhibit {
     }
 }
 
-/// The annotation of an object, or an empty text.
+/// Returns an annotation of an object, or an empty string.
 pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     object["metadata"]["annotations"][key]
         .as_str()
         .unwrap_or_default()
 }
 
-/// The diff-base on an object by default; null if there is none.
+/// Returns the diff-base in the default annotation, or null.
 pub(crate) fn last_handled(object: &Value) -> Value {
     serde_json::from_str(annotation(object, LAST_HANDLED)).unwrap_or_default()
 }
 
-/// The progress record of a handler by default, by the name of its annotation; null if there is none.
+/// Returns the progress record in the default annotation of a handler, or null.
 pub(crate) fn progress(object: &Value, name: &str) -> Value {
     serde_json::from_str(annotation(object, &format!("kopf.zalando.org/{name}")))
         .unwrap_or_default()
 }
 
-/// The names of all annotations of the framework on an object.
+/// Returns the names of all annotations of the framework on an object.
 pub(crate) fn own_annotations(object: &Value) -> Vec<&str> {
     let annotations = object["metadata"]["annotations"].as_object();
     annotations
@@ -339,13 +335,13 @@ pub(crate) fn own_annotations(object: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Whether the current state is the one that was handled last, with nothing left to do.
+/// Returns `true` if the current essence is equal to the diff-base and no progress is left.
 pub(crate) fn is_handled(object: &Value) -> bool {
     own_annotations(object) == ["last-handled-configuration"]
         && last_handled(object)["spec"] == object["spec"]
 }
 
-/// The finalizers of an object.
+/// Returns the finalizers of an object.
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
     let list = object["metadata"]["finalizers"].as_array();
     list.into_iter()

@@ -1,4 +1,4 @@
-//! Peering objects, and what operators of other makes leave in them; on the sandbox only.
+//! Peering objects and records of other operators; on the sandbox only.
 
 use jiff::SignedDuration;
 use kopf_core::timestamp;
@@ -12,18 +12,18 @@ const LEGACY_KINDS: &str =
     include_str!("../../../crates/kopf-shipping/manifests/peering-legacy.yaml");
 
 impl Stage {
-    /// Defines the kinds of peering objects, with the default ones.
+    /// Creates the peering CRDs and the default objects.
     pub(crate) async fn define_peerings(&self) {
         self.load("peering.yaml", KINDS).await;
     }
 
-    /// The same in the group of old.
+    /// Creates the peering CRDs of the legacy group.
     pub(crate) async fn define_legacy_peerings(&self) {
         self.load("peering-legacy.yaml", LEGACY_KINDS).await;
     }
 
     async fn load(&self, name: &str, text: &str) {
-        let sandbox = self.api.sandbox().expect("the case is for the sandbox");
+        let sandbox = self.api.sandbox().expect("the test is sandboxed");
         let manifests = Manifests::parse([(name, text)]).expect("shipped manifests are valid");
         let loaded = manifests.load(sandbox).await;
         assert_eq!(loaded.expect("shipped manifests can be loaded").len(), 4);
@@ -35,7 +35,7 @@ impl Stage {
             .group_path(&format!("{group}/v1"), path.trim_end_matches('/'))
     }
 
-    /// Creates the peering object of the case's namespace.
+    /// Creates the peering object of the test's namespace.
     pub(crate) async fn create_peering(&self, name: &str) {
         self.create_peering_in("kopf.dev", name).await;
     }
@@ -52,7 +52,7 @@ impl Stage {
         self.api.deleted(&path).await;
     }
 
-    /// The records of the default object.
+    /// Returns the records of the default object.
     pub(crate) async fn peers(&self) -> Value {
         self.peers_in("kopf.dev").await
     }
@@ -63,14 +63,14 @@ impl Stage {
         object["status"].take()
     }
 
-    /// The names in the records.
+    /// Returns the identities in the records.
     pub(crate) async fn peer_names(&self) -> Vec<String> {
         let peers = self.peers().await;
         let peers = peers.as_object().cloned().unwrap_or_default();
         peers.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Somebody of this priority is there, and was last seen so many seconds ago.
+    /// Writes a record with this priority and lifetime, last seen this many seconds ago.
     pub(crate) async fn put_peer(&self, name: &str, priority: i64, lifetime: u64, ago: i64) {
         let lastseen = self.now() - SignedDuration::from_secs(ago);
         let record = json!({"priority": priority, "lifetime": lifetime,
@@ -78,7 +78,7 @@ impl Stage {
         self.write_peer(name, record).await;
     }
 
-    /// Nobody of this name is there any more.
+    /// Removes a record.
     pub(crate) async fn remove_peer(&self, name: &str) {
         self.write_peer(name, Value::Null).await;
     }

@@ -1,4 +1,4 @@
-//! Waiting for the operator: until something is so, until it rests, for some time.
+//! Waiting for conditions, for a settled operator, and for time to pass.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Stage;
 
-/// For how long a case waits, in virtual time: longer than any request is tried, and longer than
-/// any delay in the cases, but those that say so.
-const PATIENCE: Duration = Duration::from_secs(900);
-/// The same in real time.
-const REAL_PATIENCE: Duration = Duration::from_secs(60);
+/// Upper bound of waits in virtual time. Longer than the retries of requests and most delays in
+/// tests.
+const TIME_LIMIT: Duration = Duration::from_secs(900);
+/// Upper bound of waits in real time.
+const REAL_TIME_LIMIT: Duration = Duration::from_secs(60);
 
 impl Stage {
-    fn patience(&self) -> Duration {
+    fn time_limit(&self) -> Duration {
         if self.is_virtual() {
-            PATIENCE
+            TIME_LIMIT
         } else {
-            REAL_PATIENCE
+            REAL_TIME_LIMIT
         }
     }
 
-    /// Waits until the object is so, and gives it; null is for an object that is gone.
+    /// Waits until the object satisfies the condition and returns it. A removed object is null.
     pub(crate) async fn until(
         &self,
         name: &str,
@@ -37,27 +37,27 @@ impl Stage {
                 return object;
             }
             assert!(
-                since.elapsed() < self.patience(),
-                "gave up waiting for {name:?} to be {what}: {object:#}"
+                since.elapsed() < self.time_limit(),
+                "timed out waiting for {name:?} to be {what}: {object:#}"
             );
             sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(200));
         }
     }
 
-    /// Waits until this is so, whatever it is.
-    pub(crate) async fn until_so(&self, what: &str, is_so: impl Fn() -> bool) {
+    /// Waits until the condition is true.
+    pub(crate) async fn wait_for(&self, what: &str, is_so: impl Fn() -> bool) {
         let since = Instant::now();
         while !is_so() {
             assert!(
-                since.elapsed() < self.patience(),
-                "gave up waiting for {what}"
+                since.elapsed() < self.time_limit(),
+                "timed out waiting for {what}"
             );
             sleep(Duration::from_millis(20)).await;
         }
     }
 
-    /// Waits until the object is handled to the end, and gives it.
+    /// Waits until the object is handled and returns it.
     pub(crate) async fn until_handled(&self, name: &str) -> Value {
         self.until(name, "handled", super::is_handled).await
     }
@@ -69,39 +69,39 @@ impl Stage {
         object
     }
 
-    /// Creates an object with this spec, and waits until it is handled.
+    /// Creates an object with this spec and waits until it is handled.
     pub(crate) async fn create_handled(&self, name: &str, spec: Value) -> Value {
         self.create(name, spec).await;
         self.until_handled(name).await
     }
 
-    /// Creates an object with this spec, and waits until the operator has settled.
+    /// Creates an object with this spec and waits until the operator has settled.
     pub(crate) async fn create_settled(&self, name: &str, spec: Value) {
         self.create(name, spec).await;
         self.settled().await;
     }
 
-    /// Deletes the object, and waits until it is gone.
-    pub(crate) async fn delete_wholly(&self, name: &str) {
+    /// Deletes the object and waits until it is removed.
+    pub(crate) async fn delete_and_wait(&self, name: &str) {
         self.delete(name).await;
         self.until_gone(name).await;
     }
 
-    /// Waits until the object is gone.
+    /// Waits until the object is removed.
     pub(crate) async fn until_gone(&self, name: &str) {
         self.until(name, "gone", Value::is_null).await;
     }
 
-    /// Waits for what must come within the patience of a case.
+    /// Waits for a future within the time limit of tests.
     pub(crate) async fn within<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
-        timeout(self.patience(), work)
+        timeout(self.time_limit(), work)
             .await
-            .unwrap_or_else(|_| panic!("gave up waiting for {what}"))
+            .unwrap_or_else(|_| panic!("timed out waiting for {what}"))
     }
 
-    /// Waits until the operator has nothing to do now. It may still wait for a time to come.
+    /// Waits until the operator is idle or waits for a later time only.
     ///
-    /// With real time, this is a guess, good enough to notice what should not happen.
+    /// In real time, this is a heuristic, sufficient to detect unexpected actions.
     pub(crate) async fn settled(&self) {
         let (pause, rounds) = if self.is_virtual() {
             (Duration::from_millis(1), 3)
@@ -121,32 +121,32 @@ impl Stage {
                 0
             };
             assert!(
-                since.elapsed() < self.patience(),
-                "the operator does not come to rest; {} requests are not answered",
+                since.elapsed() < self.time_limit(),
+                "the operator does not settle; {} requests are pending",
                 self.recorder.pending(),
             );
         }
     }
 
-    /// Lets time pass, with all that happens meanwhile.
+    /// Lets time pass, then waits until the operator has settled.
     pub(crate) async fn pass(&self, seconds: f64) {
         sleep(Duration::from_secs_f64(seconds)).await;
         self.settled().await;
     }
 
-    /// Lets time pass, without waiting until the operator has settled.
+    /// Lets time pass without waiting for a settled operator.
     pub(crate) async fn sleep(&self, seconds: f64) {
         sleep(Duration::from_secs_f64(seconds)).await;
     }
 
-    /// Continues with real time, for cases in which the server calls webhooks through sockets.
+    /// Switches to real time, for tests in which the server calls webhooks through sockets.
     pub(crate) fn use_real_time(&self) {
         if self.is_virtual() {
             tokio::time::resume();
         }
     }
 
-    /// Lets virtual time pass, and returns the second of each write of the operator since.
+    /// Lets virtual time pass and returns the seconds of the operator's writes.
     pub(crate) async fn seconds_of_writes(&self, seconds: u32) -> Vec<u32> {
         let mut known = self.writes().len();
         let mut moments = Vec::new();
@@ -167,11 +167,11 @@ impl Stage {
     }
 }
 
-/// Asserts that few writes in ten minutes become rarer, down to one in two minutes.
+/// Asserts that the writes of ten minutes become rarer, down to one in two minutes.
 #[track_caller]
 pub(crate) fn assert_rarer(seconds: &[u32]) {
     assert!((3..=40).contains(&seconds.len()), "{seconds:?}");
-    // Several requests of one cycle are in the same second.
+    // Requests of one cycle are in the same second.
     let mut cycles = seconds.to_vec();
     cycles.dedup();
     let gaps: Vec<u32> = cycles.windows(2).map(|pair| pair[1] - pair[0]).collect();

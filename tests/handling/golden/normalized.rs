@@ -1,5 +1,4 @@
-//! What is left of writes, objects and logs when everything is taken away that differs between any
-//! two runs.
+//! Normalized writes, objects and logs: without values that differ between any two runs.
 
 use kopf_testing::recording::Call;
 use serde_json::{Map, Value, json};
@@ -7,10 +6,10 @@ use tracing::Level;
 
 use crate::stage::Record;
 
-/// A write, without what is accidental.
+/// A normalized write.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Likeness {
-    /// The name of the object, or `events`.
+pub(super) struct Write {
+    /// Name of the object, or `events`.
     pub(super) object: String,
     subresource: String,
     body: Value,
@@ -23,8 +22,8 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// Those of our writes that were accepted.
-pub(super) fn of_calls(calls: &[Call]) -> Vec<Likeness> {
+/// Returns the accepted writes of a test.
+pub(super) fn of_calls(calls: &[Call]) -> Vec<Write> {
     let accepted = calls.iter().filter(|call| call.is_accepted());
     accepted
         .filter_map(|call| {
@@ -35,16 +34,16 @@ pub(super) fn of_calls(calls: &[Call]) -> Vec<Likeness> {
         .collect()
 }
 
-/// None if it only touches the object.
+/// Normalizes a write. Returns `None` if it only touches the object.
 pub(super) fn of_write(
     resource: &str,
     name: &str,
     subresource: &str,
     body: &Value,
-) -> Option<Likeness> {
+) -> Option<Write> {
     let mut body = scrubbed(body);
     if let Value::Object(patch) = &mut body {
-        // The audit log has it also where the client did not send it.
+        // The audit log contains it even if the client did not send it.
         patch.remove("kind");
         drop_empty(patch);
         if patch.is_empty() {
@@ -52,17 +51,17 @@ pub(super) fn of_write(
         }
     }
     let object = if resource == "events" { resource } else { name };
-    Some(Likeness {
+    Some(Write {
         object: object.to_owned(),
         subresource: subresource.to_owned(),
         body,
     })
 }
 
-/// An object as it is.
+/// Normalizes an object.
 pub(super) fn of_object(object: &Value) -> Value {
     let mut object = scrubbed(object);
-    // What touching leaves behind in the status.
+    // Left in the status by touches.
     if let Some(status) = object["status"].as_object_mut()
         && status.get("kopf") == Some(&json!({}))
     {
@@ -71,7 +70,7 @@ pub(super) fn of_object(object: &Value) -> Value {
     object
 }
 
-/// Our records about objects.
+/// Returns the log lines about objects.
 pub(super) fn of_records(records: &[Record]) -> Vec<Line> {
     let about_objects = records.iter().filter(|r| r.target == "kopf.objects");
     of_lines(about_objects.map(|record| {
@@ -85,7 +84,7 @@ pub(super) fn of_records(records: &[Record]) -> Vec<Line> {
     }))
 }
 
-/// The main lines, given as (level, object, message).
+/// Selects the main lines from (level, object, message).
 pub(super) fn of_lines<'a>(lines: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<Line> {
     let mut kept: Vec<Line> = Vec::new();
     for (level, object, message) in lines {
@@ -96,7 +95,7 @@ pub(super) fn of_lines<'a>(lines: impl Iterator<Item = (&'a str, &'a str, &'a st
             object: object.to_owned(),
             text: format!("{level}: {message}"),
         };
-        // How often an object is looked at while it waits is an accident.
+        // The number of cycles of a waiting object varies.
         let is_repeated = line.text.ends_with("is in progress")
             && kept.iter().rev().find(|known| known.object == object) == Some(&line);
         if !is_repeated {
@@ -119,7 +118,7 @@ fn main_message(message: &str) -> Option<&str> {
     is_main.then_some(message)
 }
 
-/// Without times, identities and touches.
+/// Removes times, identities and touches.
 fn scrubbed(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
@@ -129,7 +128,7 @@ fn scrubbed(value: &Value) -> Value {
                 .collect(),
         ),
         Value::Array(items) => {
-            // The test of the version in a JSON-patch.
+            // The version test of a JSON patch.
             let is_test = |item: &&Value| item["path"] != "/metadata/resourceVersion";
             Value::Array(items.iter().filter(is_test).map(scrubbed).collect())
         }
@@ -148,13 +147,13 @@ fn is_accidental(key: &str) -> bool {
         "apiVersion",
         "dummy",
     ];
-    // The recordings have no attempted essences: the original loses the changes they are for.
+    // The recordings have no attempted essences: the original loses these changes.
     let additions = ["/touch-dummy", "/attempted-essences"];
     identity.contains(&key) || additions.iter().any(|name| key.ends_with(name))
 }
 
-/// Progress records are compared as texts, the original's order of fields included. For other JSON
-/// in texts, the order says nothing.
+/// Progress records are compared as strings, including the field order of the original. The field
+/// order of other JSON strings is not significant.
 fn scrubbed_text(text: &str) -> Value {
     if text.starts_with("{\"started\":") {
         return without_times(text).into();
@@ -186,7 +185,7 @@ fn without_times(text: &str) -> String {
     result
 }
 
-/// The length of the time with which this begins.
+/// Returns the length of a timestamp at the start of the text.
 fn time_at(text: &str) -> Option<usize> {
     const SHAPE: &[u8] = b"0000-00-00T00:00:00";
     let bytes = text.as_bytes();
@@ -208,7 +207,7 @@ fn time_at(text: &str) -> Option<usize> {
     Some(SHAPE.len() + zone + zone_length)
 }
 
-/// Removes what touches have left empty.
+/// Removes fields that are empty because of touches.
 fn drop_empty(patch: &mut Map<String, Value>) {
     for parent in ["metadata", "status"] {
         let Some(Value::Object(inner)) = patch.get_mut(parent) else {
@@ -234,7 +233,7 @@ fn times_are_recognised() {
 }
 
 #[test]
-fn touches_are_no_writes() {
+fn touches_are_not_writes() {
     let touch = json!({"metadata": {"annotations": {"example.com/touch-dummy": "now"}}});
     assert_eq!(of_write("things", "obj", "", &touch), None);
     let touch = json!({"status": {"kopf": {"dummy": "now"}}});

@@ -1,4 +1,4 @@
-//! What comes out of handlers (§2.5-7, §3, §4).
+//! Responses to admission requests (§2.5-7, §3, §4).
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use kopf_core::patch::PatchFn;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{Desk, creation, patch, review, staffed};
+use super::{FakeServer, admitting, creation, patch, review};
 use crate::front::{arbitrary, denied, done, gives, on, permanent, temporary};
 use crate::metrics::{Samples, assert_count};
 use crate::stage::{everywhere, finalizers, sandboxed};
 
 #[test]
-fn results_are_ignored_and_all_is_allowed() {
+fn results_are_ignored_and_requests_are_allowed() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::validate("check").does(|_| async { gives(json!("ignored")) });
-        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
-        let response = desk.ask(creation(stage, json!({}))).await;
+        let _operator = admitting(stage, &server, [check]).open(&server).await;
+        let response = server.ask(creation(stage, json!({}))).await;
         assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
         assert_eq!(stage.journal.only("check").retry, 0);
     });
 }
 
 #[test]
-fn every_error_denies_and_is_told() {
+fn every_error_denies_the_request_with_its_message() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::validate("check").does(|call| async move {
             match call.body().spec()["field"].as_str() {
                 Some("wrong") => denied("Not this.", 418),
@@ -42,7 +42,9 @@ fn every_error_denies_and_is_told() {
             assert_ne!(call.body().spec()["field"], "block", "on purpose");
             done()
         });
-        let _operator = staffed(stage, &desk, [check, block]).open(&desk).await;
+        let _operator = admitting(stage, &server, [check, block])
+            .open(&server)
+            .await;
         for (field, message, code) in [
             ("wrong", "Not this.", 418),
             ("permanent", "Permanently.", 500),
@@ -51,36 +53,32 @@ fn every_error_denies_and_is_told() {
             ("panic", "the handler has panicked: on purpose", 500),
             ("block", "the handler has panicked: ", 500),
         ] {
-            let response = desk.ask(creation(stage, json!({"field": field}))).await;
+            let response = server.ask(creation(stage, json!({"field": field}))).await;
             assert_eq!(response["allowed"], false, "{field}");
             assert_eq!(response["status"]["code"], code, "{field}");
-            let told = response["status"]["message"].as_str().unwrap();
-            assert!(told.starts_with(message), "{field}: {told}");
+            let reason = response["status"]["message"].as_str().unwrap();
+            assert!(reason.starts_with(message), "{field}: {reason}");
         }
-        let response = desk.ask(creation(stage, json!({"field": "right"}))).await;
-        assert_eq!(response["allowed"], true, "the operator has survived it");
+        let response = server.ask(creation(stage, json!({"field": "right"}))).await;
+        assert_eq!(response["allowed"], true, "the operator survived the panic");
         stage.pass(3_600.0).await;
         let calls = (stage.journal.count("check"), stage.journal.count("block"));
-        assert_eq!(
-            calls,
-            (7, 7),
-            "each is called once, and nothing is tried again"
-        );
+        assert_eq!(calls, (7, 7), "each is called once, without retries");
     });
 }
 
 #[test]
-fn all_handlers_are_called_and_the_most_telling_error_is_told() {
+fn all_handlers_are_called_and_the_most_specific_error_is_reported() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let handlers = [
             on::validate("a").does(|_| async { arbitrary("arbitrary") }),
             on::mutate("b").does(|_| async { denied("first", 409) }),
             on::validate("c").does(|_| async { denied("second", 418) }),
             on::validate("d").does(|_| async { permanent("permanent") }),
         ];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
-        let response = desk.ask(creation(stage, json!({}))).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
+        let response = server.ask(creation(stage, json!({}))).await;
         assert_eq!(response["status"], json!({"message": "first", "code": 409}));
         assert_eq!(stage.journal.ids(), ["a", "b", "c", "d"]);
     });
@@ -89,7 +87,7 @@ fn all_handlers_are_called_and_the_most_telling_error_is_told() {
 #[test]
 fn handlers_share_the_patch_and_the_warnings() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let first = on::mutate("first").does(|call| async move {
             call.admission().unwrap().warnings.push("one");
             call.patch.with(|patch| {
@@ -111,13 +109,15 @@ fn handlers_share_the_patch_and_the_warnings() {
             });
             arbitrary("and yet")
         });
-        let _operator = staffed(stage, &desk, [first, second]).open(&desk).await;
+        let _operator = admitting(stage, &server, [first, second])
+            .open(&server)
+            .await;
         let spec = json!({"field": "x", "same": "same", "items": [1]});
-        let response = desk.ask(creation(stage, spec)).await;
+        let response = server.ask(creation(stage, spec)).await;
         assert_eq!(response["warnings"], json!(["one", "two"]));
         assert_eq!(
             response["allowed"], false,
-            "the patch is there nevertheless"
+            "the patch is sent despite the denial"
         );
         let mut operations = patch(&response);
         operations.sort_by_key(|operation| operation["path"].to_string());
@@ -134,9 +134,9 @@ fn handlers_share_the_patch_and_the_warnings() {
 }
 
 #[test]
-fn a_mutation_that_changes_nothing_sends_no_patch() {
+fn mutation_without_changes_sends_no_patch() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let idle = on::mutate("idle").does(|call| async move {
             call.patch.with(|patch| {
                 patch.spec_mut();
@@ -146,28 +146,28 @@ fn a_mutation_that_changes_nothing_sends_no_patch() {
             });
             done()
         });
-        let _operator = staffed(stage, &desk, [idle]).open(&desk).await;
-        let response = desk.ask(creation(stage, json!({"field": "x"}))).await;
+        let _operator = admitting(stage, &server, [idle]).open(&server).await;
+        let response = server.ask(creation(stage, json!({"field": "x"}))).await;
         assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
     });
 }
 
 #[test]
-fn a_transformation_that_fails_is_the_operators_fault() {
+fn failed_transformation_is_an_internal_error() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let bad = on::mutate("bad").does(|call| async move {
             call.patch.with(|patch| {
                 patch.add_fn(PatchFn::new("mine", |_| Err("it cannot be".into())));
             });
             done()
         });
-        let _operator = staffed(stage, &desk, [bad]).open(&desk).await;
+        let _operator = admitting(stage, &server, [bad]).open(&server).await;
         let incoming = kopf_core::admission::Incoming {
             review: creation(stage, json!({})),
             ..Default::default()
         };
-        let refusal = desk.put(incoming).await.unwrap_err();
+        let refusal = server.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);
         let text = refusal.to_string();
         assert!(
@@ -178,9 +178,9 @@ fn a_transformation_that_fails_is_the_operators_fault() {
 }
 
 #[test]
-fn nothing_is_posted_and_nothing_is_written() {
+fn reviews_post_no_events_and_write_nothing() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::mutate("check").does(|call| async move {
             call.logger.warning("something is odd");
             call.patch
@@ -190,23 +190,24 @@ fn nothing_is_posted_and_nothing_is_written() {
                 _ => done(),
             }
         });
-        let operator = staffed(stage, &desk, [check]).settings(|settings| {
+        let operator = admitting(stage, &server, [check]).settings(|settings| {
             settings.posting.loggers = true;
             settings.posting.level = kopf_core::settings::Level::Debug;
         });
-        let operator = operator.open(&desk).await;
+        let operator = operator.open(&server).await;
         let object = stage.create("obj", json!({"field": "right"})).await;
         assert!(finalizers(&object).is_empty());
-        desk.ask(creation(stage, json!({"field": "right"}))).await;
-        desk.ask(review(stage, "UPDATE", Some(object.clone()), Some(object)))
+        server.ask(creation(stage, json!({"field": "right"}))).await;
+        server
+            .ask(review(stage, "UPDATE", Some(object.clone()), Some(object)))
             .await;
-        desk.ask(creation(stage, json!({"field": "wrong"}))).await;
+        server.ask(creation(stage, json!({"field": "wrong"}))).await;
         stage.pass(60.0).await;
         assert!(stage.posts().is_empty() && stage.writes().is_empty());
         assert_eq!(
             operator.inspect().snapshot().streams,
             0,
-            "nothing is watched"
+            "the resource is not watched"
         );
         let said: Vec<String> = stage.log.of("obj").into_iter().map(|r| r.message).collect();
         let succeeded = [
@@ -226,11 +227,11 @@ fn nothing_is_posted_and_nothing_is_written() {
 #[test]
 fn denials_are_not_errors_in_native_style() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::validate("check").does(|_| async { denied("Not this.", 418) });
-        let setup = staffed(stage, &desk, [check]).native_style();
-        let _operator = setup.open(&desk).await;
-        desk.ask(creation(stage, json!({}))).await;
+        let setup = admitting(stage, &server, [check]).native_style();
+        let _operator = setup.open(&server).await;
+        server.ask(creation(stage, json!({}))).await;
         let record = stage.log.of("obj").pop().unwrap();
         assert_eq!(record.level, tracing::Level::INFO);
         let expected = "Webhook 'check' denied the request with 418: Not this.";
@@ -239,17 +240,17 @@ fn denials_are_not_errors_in_native_style() {
 }
 
 #[test]
-fn who_goes_away_too_early_is_told_of() {
+fn disconnected_clients_are_logged() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::validate("check").does(|_| async {
             sleep(Duration::from_secs(100)).await;
             done()
         });
-        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
-        let asking = desk.ask(creation(stage, json!({})));
-        let patience = Duration::from_secs(2);
-        assert!(tokio::time::timeout(patience, asking).await.is_err());
+        let _operator = admitting(stage, &server, [check]).open(&server).await;
+        let asking = server.ask(creation(stage, json!({})));
+        let limit = Duration::from_secs(2);
+        assert!(tokio::time::timeout(limit, asking).await.is_err());
         let said = stage.log.of("obj").pop().unwrap().message;
         let expected = "Webhook 'check' is cancelled after 2.0 seconds: ";
         assert!(said.starts_with(expected), "{said}");
@@ -257,11 +258,11 @@ fn who_goes_away_too_early_is_told_of() {
 }
 
 #[test]
-fn reviews_that_are_nested_too_deeply_are_denied() {
+fn too_deeply_nested_reviews_are_denied() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::validate("check").ignore_failures();
-        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
+        let _operator = admitting(stage, &server, [check]).open(&server).await;
         let nested = |levels: usize| {
             let body = creation(stage, json!({"field": "NESTED"})).to_string();
             // API servers write the uid first.
@@ -270,30 +271,34 @@ fn reviews_that_are_nested_too_deeply_are_denied() {
             let value = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
             body.replace("\"NESTED\"", &value)
         };
-        let response = desk.post(&nested(100)).await["response"].take();
+        let response = server.post(&nested(100)).await["response"].take();
         assert_eq!(response["allowed"], true, "{response}");
         assert_eq!(stage.journal.count("check"), 1);
-        let response = desk.post(&nested(200)).await["response"].take();
+        let response = server.post(&nested(200)).await["response"].take();
         assert_eq!(response["uid"], "u-1");
         assert_eq!(response["allowed"], false);
         assert!(!response["status"]["message"].is_null() && !response["warnings"].is_null());
-        assert_eq!(stage.journal.count("check"), 1, "handlers cannot check it");
+        assert_eq!(
+            stage.journal.count("check"),
+            1,
+            "the handler is not called for it"
+        );
     });
 }
 
 #[test]
-fn patches_of_deleted_objects_are_warned_of() {
+fn patches_of_deletions_are_logged_as_warnings() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let change = on::mutate("change").operations([Operation::Delete]);
         let change = change.does(|call| async move {
             call.patch
                 .with(|patch| patch.set(&"spec.x".into(), json!(1)));
             done()
         });
-        let _operator = staffed(stage, &desk, [change]).open(&desk).await;
+        let _operator = admitting(stage, &server, [change]).open(&server).await;
         let thing = stage.thing("obj", json!({}));
-        let response = desk.ask(review(stage, "DELETE", None, Some(thing))).await;
+        let response = server.ask(review(stage, "DELETE", None, Some(thing))).await;
         assert_eq!(response["allowed"], true);
         let last = stage.log.of("obj").pop().unwrap().message;
         assert!(last.contains("rejects deletions with changes"), "{last}");
@@ -301,23 +306,25 @@ fn patches_of_deleted_objects_are_warned_of() {
 }
 
 #[test]
-fn validating_handlers_that_change_objects_are_warned_of() {
+fn patches_of_validating_handlers_are_logged_as_warnings() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let change = on::validate("validate").does(|call| async move {
             call.patch
                 .with(|patch| patch.set(&"spec.x".into(), json!(1)));
             done()
         });
         let mutate = change.also(on::mutate("mutate"));
-        let _operator = staffed(stage, &desk, [change, mutate]).open(&desk).await;
+        let _operator = admitting(stage, &server, [change, mutate])
+            .open(&server)
+            .await;
         for (id, is_warned) in [("mutate", false), ("validate", true)] {
             let incoming = kopf_core::admission::Incoming {
                 review: creation(stage, json!({})),
                 webhook: Some(id.to_owned()),
                 ..Default::default()
             };
-            let answer = desk.put(incoming).await.unwrap();
+            let answer = server.put(incoming).await.unwrap();
             assert_eq!(patch(&answer["response"]).len(), 1, "{id}");
             let log = stage.log.of("obj");
             let warned = log
@@ -329,23 +336,23 @@ fn validating_handlers_that_change_objects_are_warned_of() {
 }
 
 #[test]
-fn requests_do_not_wait_for_each_other() {
+fn requests_are_handled_concurrently() {
     sandboxed(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let slow = on::validate("slow").does(|_| async {
             sleep(Duration::from_secs(10)).await;
             done()
         });
         let again = slow.also(on::validate("again"));
-        let _operator = staffed(stage, &desk, [slow, again]).open(&desk).await;
+        let _operator = admitting(stage, &server, [slow, again]).open(&server).await;
         let since = Instant::now();
-        let requests = (0..100).map(|_| desk.ask(creation(stage, json!({}))));
+        let requests = (0..100).map(|_| server.ask(creation(stage, json!({}))));
         let responses = futures::future::join_all(requests).await;
         assert!(responses.iter().all(|response| response["allowed"] == true));
         assert_eq!(
             since.elapsed().as_secs(),
             20,
-            "but handlers of one request do"
+            "handlers of one request run sequentially"
         );
     });
 }
@@ -353,16 +360,16 @@ fn requests_do_not_wait_for_each_other() {
 #[test]
 fn reviews_are_counted_by_outcome() {
     everywhere(async |stage| {
-        let desk = Desk::default();
+        let server = FakeServer::default();
         let check = on::validate("check").does(|call| async move {
             if call.body().spec()["field"] == "wrong" {
                 return denied("Not this.", 418);
             }
             done()
         });
-        let operator = staffed(stage, &desk, [check]).open(&desk).await;
+        let operator = admitting(stage, &server, [check]).open(&server).await;
         for field in ["right", "wrong", "right"] {
-            desk.ask(creation(stage, json!({"field": field}))).await;
+            server.ask(creation(stage, json!({"field": field}))).await;
         }
         let samples = Samples::of(stage, &operator);
         let reviews = |outcome| {

@@ -159,7 +159,8 @@ pub(crate) struct SandboxOptions {
     pub(crate) simulate: Option<Simulation>,
 
     /// The time until simulated pods are ready, in seconds; 1 by default
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "simulate")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "simulate",
+          allow_negative_numbers = true)]
     pub(crate) ready_after: Option<Duration>,
 
     /// A command to run on the sandbox, with its arguments

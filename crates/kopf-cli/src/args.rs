@@ -158,7 +158,8 @@ pub(crate) struct SandboxOptions {
     pub(crate) simulate: Option<Simulation>,
 
     /// Seconds until simulated pods are ready [default: 1]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "simulate")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "simulate",
+          allow_negative_numbers = true)]
     pub(crate) ready_after: Option<Duration>,
 
     /// Command to run on the sandbox, with its arguments

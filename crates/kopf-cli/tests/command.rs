@@ -697,6 +697,23 @@ fn dumps_are_imported_exported_and_kept() {
 }
 
 #[test]
+fn dumps_with_unusable_names_are_rejected() {
+    let folder = TempDir::new().unwrap();
+    let import = ["sandbox", "import", "--data", "kept", "-f", "dump.json"];
+    let dump = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a/b"}}"#;
+    fs::write(folder.path().join("dump.json"), dump).unwrap();
+    let output = run(&folder, &import);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    let why = r#"invalid name "a/b": may not contain '/'"#;
+    assert!(stderr.contains(why), "{stderr}");
+
+    fs::write(folder.path().join("dump.json"), dump.replace("a/b", "a")).unwrap();
+    let output = run(&folder, &import);
+    assert_eq!(text(&output.stdout), "stored 1 object in kept\n");
+}
+
+#[test]
 fn other_folders_are_rejected_as_data_folders() {
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("photos")).unwrap();

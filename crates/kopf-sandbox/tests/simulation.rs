@@ -379,6 +379,16 @@ async fn jobs_complete_and_expire() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn longest_deadline_does_not_stop_the_controller() {
+    let world = World::all();
+    let spec = json!({ "activeDeadlineSeconds": i64::MAX });
+    world.create(JOBS, job("task", &spec)).await;
+    world
+        .until(JOBS, "task", |it| is_true(it, "Complete"))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn failing_jobs_give_up_at_their_limit() {
     let world = World::all();
     world

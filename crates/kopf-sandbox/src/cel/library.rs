@@ -187,6 +187,7 @@ static BASE: LazyLock<Context<'static>> = LazyLock::new(|| {
     base.add_function("type", |value: Value| -> ResolveResult {
         Ok(Value::String(Arc::new(type_of(&value))))
     });
+    super::bounded::register(&mut base);
     for name in TYPES {
         base.add_variable_from_value(name, Value::String(Arc::new(name.to_owned())));
     }

@@ -4,6 +4,7 @@
 //! fields (`self.?a`), `dyn`, `type`, a bound on the cost of an expression, and a check of names
 //! before an expression is used. Panics of the crates become errors.
 
+mod bounded;
 mod library;
 mod names;
 mod parser;
@@ -39,6 +40,8 @@ pub(crate) struct Expression {
     loops: u32,
     /// Depth of the parsed form.
     depth: usize,
+    /// Maximum growth of values by additions.
+    growth: u64,
     names: Arc<BTreeSet<String>>,
 }
 
@@ -80,6 +83,7 @@ impl Expression {
             text: text.into(),
             loops: names::loops(&parsed),
             depth: names::depth(&parsed),
+            growth: names::growth(&parsed),
             names: Arc::new(names::free(&parsed)),
             parsed: Arc::new(parsed),
         })
@@ -143,7 +147,9 @@ impl Expression {
     /// The evaluation fails, or exceeds [`MAX_STEPS`].
     pub(crate) fn evaluate(&self, variables: &Variables) -> Result<Value, String> {
         let steps = variables.nodes.max(2).saturating_pow(self.loops);
-        if steps > MAX_STEPS {
+        // A node is 64 bytes of a string or less.
+        let size = variables.nodes.max(self.text.len() as u64 / 64);
+        if steps > MAX_STEPS || size.saturating_mul(self.growth) > MAX_STEPS {
             return Err(OUT_OF_BUDGET.to_owned());
         }
         if self.depth > MAX_INLINE_DEPTH {
@@ -195,6 +201,9 @@ pub(crate) const OUT_OF_BUDGET: &str = "operation cancelled: actual cost limit e
 fn worded(error: &str) -> String {
     if let Some(key) = error.strip_prefix("No such key: ") {
         return format!("no such key: {key}");
+    }
+    if error.ends_with(OUT_OF_BUDGET) {
+        return OUT_OF_BUDGET.to_owned();
     }
     if error.starts_with("Division by zero") {
         return "division by zero".to_owned();
@@ -270,6 +279,34 @@ mod tests {
             expression.boolean(&variables),
             Err(OUT_OF_BUDGET.to_owned())
         );
+    }
+
+    #[test]
+    fn results_are_bounded() {
+        let text = json!("a".repeat(1_000));
+        let mut variables = Variables::default();
+        variables.add("self", dynamic(&text), nodes(&text));
+        let sum = format!("x{}", " + x".repeat(40));
+        for text in [
+            "self.replace('a', self).replace('a', self).size() > 0".to_owned(),
+            "self.split('').join(self.replace('a', self.substring(980))) != ''".to_owned(),
+            "lists.range(9223372036854775807).size() > 0".to_owned(),
+            format!("[self]{} != []", format!(".map(x, {sum})").repeat(4)),
+        ] {
+            let expression = Expression::parse(&text).unwrap();
+            let evaluated = expression.boolean(&variables);
+            assert_eq!(evaluated, Err(OUT_OF_BUDGET.to_owned()), "{text}");
+        }
+        for text in [
+            "self.replace('a', 'bc', 1).startsWith('bca')",
+            "'aa'.replace('a', 'b', -1) == 'bb' && 'aa'.replace('a', 'b', 0) == 'aa'",
+            "['a', 'b'].join('-') == 'a-b' && ['a'].join() == 'a'",
+            "lists.range(3) == [0, 1, 2]",
+            "[self].map(x, x + x).map(x, x + x)[0].size() == 4000",
+        ] {
+            let expression = Expression::parse(text).unwrap();
+            assert_eq!(expression.boolean(&variables), Ok(true), "{text}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube_cel::cel::IdedExpr;
-use kube_cel::cel::common::ast::{EntryExpr, Expr};
+use kube_cel::cel::common::ast::{EntryExpr, Expr, operators};
 
 /// Calls a function for all direct parts of an expression.
 fn each<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a IdedExpr)) {
@@ -103,6 +103,29 @@ pub(super) fn loops(whole: &IdedExpr) -> u32 {
     match &whole.expr {
         Expr::Comprehension(_) => deepest + 1,
         _ => deepest,
+    }
+}
+
+/// Returns the maximum growth of values by `+`, relative to the variables: 2 for `x + x`, 4 if a
+/// loop doubles the items of a loop that doubles them.
+pub(super) fn growth(whole: &IdedExpr) -> u64 {
+    match &whole.expr {
+        // An accumulator collects the items of a loop, whose growth is counted.
+        Expr::Ident(name) if name.starts_with('@') => 0,
+        Expr::Call(call) if call.func_name == operators::ADD => {
+            let parts = call.args.iter().map(growth);
+            parts.fold(0, u64::saturating_add)
+        }
+        Expr::Comprehension(all) => {
+            let items = growth(&all.iter_range).max(1);
+            let step = growth(&all.loop_step).max(growth(&all.result));
+            items.saturating_mul(step.max(1))
+        }
+        other => {
+            let mut most = 1;
+            each(other, &mut |part| most = most.max(growth(part)));
+            most
+        }
     }
 }
 

@@ -94,7 +94,7 @@ impl Cluster {
                 if may("escalate", plural, meta::name(object)) {
                     return Ok(());
                 }
-                sources.aggregated(object, 0)
+                sources.aggregated(object)
             }
             _ => {
                 let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
@@ -102,10 +102,17 @@ impl Cluster {
                     Some("ClusterRole") => "clusterroles",
                     _ => "roles",
                 };
-                if may("bind", role, text("/roleRef/name").unwrap_or_default()) {
+                let name = text("/roleRef/name").unwrap_or_default();
+                if may("bind", role, name) {
                     return Ok(());
                 }
-                sources.rules_of(object)
+                let Some(rules) = sources.rules_of(object) else {
+                    // A role that is created later could have any rules.
+                    let kind = self.built_in(GROUP, role);
+                    let kind = kind.as_ref().unwrap_or(&call.kind);
+                    return Err(ApiError::not_found(kind, name));
+                };
+                rules
             }
         };
         let missing = self.rights().missing(&call.user, namespace, &granted);

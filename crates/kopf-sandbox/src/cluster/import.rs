@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Cluster, collection, crds};
 use crate::kinds::Kind;
-use crate::object::meta;
+use crate::object::{meta, names};
 use crate::status::{ApiError, Result};
 use crate::store::{Expect, Key, Unexpected};
 use crate::verbs::conform;
@@ -33,6 +33,14 @@ impl Cluster {
             meta::namespace(&object).filter(|_| kind.namespaced),
             meta::name(&object),
         );
+        for name in key.namespace().into_iter().chain([&*key.name]) {
+            // Such an object could be listed, but neither read nor deleted.
+            if let Some(why) = names::path_segment(name).first() {
+                return Err(ApiError::bad_request(format!(
+                    "invalid name {name:?}: {why}"
+                )));
+            }
+        }
         if let Some(namespace) = key.namespace() {
             self.ensure_namespace(namespace);
         }

@@ -175,10 +175,22 @@ pub(crate) fn read(document: &Value) -> Result<Vec<Fault>, RuleError> {
     read.collect()
 }
 
-/// Parses a document in YAML or JSON and reads its rules.
+/// Parses a document in YAML or JSON and reads its rules. Duplicate keys and further documents are
+/// errors: rules would be lost silently.
 pub(super) fn parse(text: &str) -> Result<Vec<Fault>, RuleError> {
+    let text = text.strip_prefix("---\n").unwrap_or(text);
+    if text
+        .split("\n---")
+        .skip(1)
+        .any(|rest| !rest.trim().is_empty())
+    {
+        return Err(RuleError("expected one document, found several".to_owned()));
+    }
     let document = crate::request::decode::yaml(text.as_bytes()).map_err(RuleError)?;
-    read(&document.value)
+    match document.complaints.into_iter().next() {
+        Some(duplicate) => Err(RuleError(duplicate)),
+        None => read(&document.value),
+    }
 }
 
 /// Returns a rule as a document.
@@ -330,6 +342,24 @@ mod tests {
         let short = json!({"fault": "latency", "delay": "1.5s", "lasting": 2});
         let fault = Fault::latency(Duration::from_millis(1500)).lasting(Duration::from_secs(2));
         assert_eq!(read(&short).unwrap(), [fault]);
+    }
+
+    #[test]
+    fn ambiguous_files_are_rejected() {
+        assert_eq!(parse("---\n- fault: reset\n---\n").unwrap().len(), 1);
+        for (file, expected) in [
+            (
+                "- fault: reset\n---\n- fault: compact\n",
+                "expected one document, found several",
+            ),
+            (
+                "fault: reset\nverbs: [get]\nverbs: [list]\n",
+                "line 3: key \"verbs\" already set in map",
+            ),
+            ("", "rule 1: missing field `fault`"),
+        ] {
+            assert_eq!(parse(file).unwrap_err().to_string(), expected);
+        }
     }
 
     #[test]

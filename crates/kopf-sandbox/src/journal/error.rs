@@ -12,7 +12,7 @@ pub enum DataError {
     InUse,
     /// The folder was written in another format.
     #[error(
-        "its format is {found}, but this version reads format {expected}: export it with the version of kopf that \
+        "its format is {found:?}, but this version reads format {expected}: export it with the version of kopf that \
          has written it (kopf sandbox export), and import the dump into a new folder (kopf sandbox import)"
     )]
     Format {

@@ -33,7 +33,9 @@ pub(super) async fn restore(
         }
     }
     if let Err(why) = restoring.cluster.store.durable().await {
-        problems.push(why.to_string());
+        return Err(Error::new("the objects cannot be stored")
+            .because(why.to_string())
+            .advise("free disk space or choose another folder, and start again"));
     }
     if problems.is_empty() {
         return Ok(restoring.loaded);

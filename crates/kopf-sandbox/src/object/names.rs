@@ -113,7 +113,8 @@ pub(crate) fn label_1035(name: &str) -> Vec<String> {
     problems
 }
 
-fn path_segment(name: &str) -> Vec<String> {
+/// Returns the reasons why a name cannot be a segment of a path.
+pub(crate) fn path_segment(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name == "." || name == ".." {
         problems.push(format!("may not be '{name}'"));

@@ -8,7 +8,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -17,9 +17,6 @@ pub(crate) use self::rule::{Access, Action, Rule};
 use crate::access::UserInfo;
 use crate::object::meta;
 use crate::selectors::LabelSelector;
-
-/// Maximum nesting of aggregated roles.
-const MAX_AGGREGATION: usize = 8;
 
 /// The rights of all users.
 #[derive(Debug, Default)]
@@ -55,8 +52,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Returns the rules of the role that a binding refers to.
-    pub(crate) fn rules_of(&self, binding: &Value) -> Vec<Rule> {
+    /// Returns the rules of the role that a binding refers to, or `None` if it does not exist.
+    pub(crate) fn rules_of(&self, binding: &Value) -> Option<Vec<Rule>> {
         let name = binding.pointer("/roleRef/name").and_then(Value::as_str);
         let name = name.unwrap_or_default();
         match binding.pointer("/roleRef/kind").and_then(Value::as_str) {
@@ -64,36 +61,47 @@ impl Sources {
                 .cluster_roles
                 .iter()
                 .find(|role| meta::name(role) == name)
-                .map(|role| self.aggregated(role, 0))
-                .unwrap_or_default(),
+                .map(|role| self.aggregated(role)),
             _ => self
                 .roles
                 .iter()
                 .find(|role| {
                     meta::name(role) == name && meta::namespace(role) == meta::namespace(binding)
                 })
-                .map(rules)
-                .unwrap_or_default(),
+                .map(rules),
         }
     }
 
-    /// Returns the rules of a cluster role and of those that it aggregates.
-    pub(crate) fn aggregated(&self, role: &Value, depth: usize) -> Vec<Rule> {
-        let mut all = rules(role);
-        let selectors = role.pointer("/aggregationRule/clusterRoleSelectors");
-        let selectors = selectors.and_then(Value::as_array).into_iter().flatten();
-        for selector in selectors.filter(|_| depth < MAX_AGGREGATION) {
-            let Ok(selector) = LabelSelector::from_object(selector, "aggregationRule") else {
+    /// Returns the rules of a cluster role and of those that it aggregates, directly or indirectly.
+    /// Roles can aggregate each other, so each one is visited once.
+    pub(crate) fn aggregated(&self, role: &Value) -> Vec<Rule> {
+        let mut all = Vec::new();
+        let mut visited = HashSet::new();
+        let mut pending = vec![role];
+        while let Some(role) = pending.pop() {
+            if !visited.insert(meta::name(role)) {
                 continue;
-            };
-            for other in &self.cluster_roles {
-                if meta::name(other) != meta::name(role) && selector.matches(meta::labels(other)) {
-                    all.extend(self.aggregated(other, depth + 1));
-                }
             }
+            all.extend(rules(role));
+            let selectors = selectors(role);
+            let aggregates = |other: &&Value| {
+                let labels = meta::labels(other);
+                !visited.contains(meta::name(other))
+                    && selectors.iter().any(|selector| selector.matches(labels))
+            };
+            pending.extend(self.cluster_roles.iter().rev().filter(aggregates));
         }
         all
     }
+}
+
+/// Returns the selectors of the roles that a cluster role aggregates. Invalid ones are skipped.
+fn selectors(role: &Value) -> Vec<LabelSelector> {
+    let selectors = role.pointer("/aggregationRule/clusterRoleSelectors");
+    let selectors = selectors.and_then(Value::as_array).into_iter().flatten();
+    selectors
+        .filter_map(|selector| LabelSelector::from_object(selector, "aggregationRule").ok())
+        .collect()
 }
 
 /// Returns the role's own rules.
@@ -125,7 +133,7 @@ impl Rights {
                 grants.push(Grant {
                     namespace: meta::namespace(binding).map(str::to_owned),
                     subjects: subjects(binding),
-                    rules: sources.rules_of(binding),
+                    rules: sources.rules_of(binding).unwrap_or_default(),
                     shown: format!("{kind} {name:?} of {role_kind} {role:?}"),
                 });
             }

@@ -74,6 +74,22 @@ fn bindings_grant_the_rules_of_aggregated_roles() {
 }
 
 #[test]
+fn roles_that_aggregate_each_other_are_resolved_once() {
+    let role = |number: usize| {
+        json!({
+            "metadata": {"name": format!("role-{number}"), "labels": {"a": "b"}},
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]},
+            "rules": [{"apiGroups": [""], "resources": [number.to_string()], "verbs": ["get"]}],
+        })
+    };
+    let sources = Sources {
+        cluster_roles: (0..100).map(role).collect(),
+        ..Sources::default()
+    };
+    assert_eq!(sources.aggregated(&role(5)).len(), 100);
+}
+
+#[test]
 fn names_and_subresources_limit_a_rule() {
     let rule = Rule::read(&json!({
         "verbs": ["get"], "apiGroups": [""], "resources": ["pods/log", "secrets"],

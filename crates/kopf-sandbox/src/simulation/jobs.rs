@@ -81,7 +81,8 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
 fn deadline(job: &Value, now: Timestamp) -> Option<i64> {
     let limit = job.pointer("/spec/activeDeadlineSeconds")?.as_i64()?;
     let started: Timestamp = text(job, "/status/startTime").parse().ok()?;
-    Some(limit - (now.as_second() - started.as_second()))
+    let elapsed = now.as_second() - started.as_second();
+    Some(limit.saturating_sub(elapsed))
 }
 
 /// Deletes a finished job after its TTL.

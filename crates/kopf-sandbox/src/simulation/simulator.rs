@@ -19,6 +19,9 @@ use crate::status::Result;
 use crate::store::Key;
 use crate::sync::Mutex;
 
+/// Upper bound for delays, 30 years; adding it to an instant cannot overflow.
+const MAX_DELAY: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
 /// The simulation of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Simulator {
@@ -109,7 +112,7 @@ impl Simulator {
             kind,
             key: key.clone(),
         };
-        self.timers.set(item, Instant::now() + delay);
+        self.timers.set(item, Instant::now() + delay.min(MAX_DELAY));
     }
 
     /// Returns the simulated kind of a resource.

@@ -62,7 +62,7 @@ fn a_permanent_error_is_the_end_whatever_the_mode() {
         let handler = match mode {
             ErrorsMode::Ignored => |it: Declaration| it.errors(ErrorsMode::Ignored),
             ErrorsMode::Temporary => |it: Declaration| it.errors(ErrorsMode::Temporary),
-            ErrorsMode::Permanent => |it: Declaration| it.errors(ErrorsMode::Permanent),
+            _ => |it: Declaration| it.errors(ErrorsMode::Permanent),
         };
         check(handler, || permanent("never"), &[0], &log);
     }

@@ -169,10 +169,7 @@ fn a_transformation_that_fails_is_the_operators_fault() {
         });
         let _operator = staffed(stage, &desk, [bad]).start().await;
         stage.until_so("the desk to open", || desk.is_open()).await;
-        let incoming = kopf_core::admission::Incoming {
-            review: creation(stage, json!({})),
-            ..Default::default()
-        };
+        let incoming = kopf_core::admission::Incoming::new(creation(stage, json!({})));
         let refusal = desk.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);
         let text = refusal.to_string();
@@ -324,11 +321,8 @@ fn validating_handlers_that_change_objects_are_warned_of() {
         let _operator = staffed(stage, &desk, [change, mutate]).start().await;
         stage.until_so("the desk to open", || desk.is_open()).await;
         for (id, is_warned) in [("mutate", false), ("validate", true)] {
-            let incoming = kopf_core::admission::Incoming {
-                review: creation(stage, json!({})),
-                webhook: Some(id.to_owned()),
-                ..Default::default()
-            };
+            let mut incoming = kopf_core::admission::Incoming::new(creation(stage, json!({})));
+            incoming.webhook = Some(id.to_owned());
             let answer = desk.put(incoming).await.unwrap();
             assert_eq!(patch(&answer["response"]).len(), 1, "{id}");
             let log = stage.log.of("obj");

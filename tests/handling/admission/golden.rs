@@ -154,11 +154,8 @@ fn requests_are_answered_with_the_same() {
                 .unwrap();
             let mut theirs: Value = serde_json::from_str(text).unwrap();
             let webhook = request["path"].as_str().unwrap().strip_prefix('/');
-            let incoming = Incoming {
-                review: request["body"].clone(),
-                webhook: webhook.map(str::to_owned),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(request["body"].clone());
+            incoming.webhook = webhook.map(str::to_owned);
             let mut ours = desk.put(incoming).await.unwrap();
             let operations = [&mut ours, &mut theirs].map(|answer| {
                 let mut operations = patch(&answer["response"]);
@@ -223,11 +220,8 @@ fn users_see_the_same() {
             ("delete kept", "check", deletion.clone()),
             ("delete kept", "on_delete", deletion),
         ] {
-            let incoming = Incoming {
-                review,
-                webhook: Some(id.to_owned()),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(review);
+            incoming.webhook = Some(id.to_owned());
             let answer = desk.put(incoming).await.unwrap();
             let webhook = format!("{}.{managed}", id.replace('_', "-"));
             let recorded = seen.iter().find(|moment| moment["after"] == after).unwrap();

@@ -89,10 +89,7 @@ impl Desk {
     async fn post(&self, body: &str) -> Value {
         match parse(body.as_bytes()) {
             Ok(review) => {
-                let incoming = Incoming {
-                    review,
-                    ..Incoming::default()
-                };
+                let incoming = Incoming::new(review);
                 self.put(incoming).await.expect("it is a proper review")
             }
             Err(ParseError::TooDeep(_)) => {
@@ -105,10 +102,7 @@ impl Desk {
 
     /// Has a review reviewed by all handlers, and gives the response.
     async fn ask(&self, review: Value) -> Value {
-        let incoming = Incoming {
-            review,
-            ..Incoming::default()
-        };
+        let incoming = Incoming::new(review);
         let mut answer = self.put(incoming).await.expect("it is a proper review");
         answer["response"].take()
     }

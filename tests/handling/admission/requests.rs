@@ -34,12 +34,10 @@ fn handlers_get_all_of_the_request() {
         let mut asked = review(stage, "UPDATE", Some(thing(2)), Some(thing(1)));
         asked["request"]["subResource"] = json!("status");
         asked["request"]["dryRun"] = json!(true);
-        let incoming = Incoming {
-            review: asked,
-            webhook: Some("check".to_owned()),
-            headers: BTreeMap::from([("User-Agent".to_owned(), "tester".to_owned())]),
-            sslpeer: Some(json!({"version": 3})),
-        };
+        let mut incoming = Incoming::new(asked);
+        incoming.webhook = Some("check".to_owned());
+        incoming.headers = BTreeMap::from([("User-Agent".to_owned(), "tester".to_owned())]);
+        incoming.sslpeer = Some(json!({"version": 3}));
         let answer = desk.put(incoming).await.unwrap();
         assert_eq!(answer["response"]["allowed"], true, "{answer}");
         let entry = stage.journal.only("check");
@@ -87,11 +85,8 @@ fn one_handler_or_all_of_them_are_asked() {
             (Some(""), vec!["plain", "field/spec.field"]),
         ] {
             stage.journal.clear();
-            let incoming = Incoming {
-                review: creation(stage, json!({"field": 1})),
-                webhook: hint.map(str::to_owned),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(creation(stage, json!({"field": 1})));
+            incoming.webhook = hint.map(str::to_owned);
             let answer = desk.put(incoming).await.unwrap();
             let allowed = json!({"uid": "u-1", "allowed": true});
             assert_eq!(answer["response"], allowed, "{hint:?}");
@@ -108,11 +103,8 @@ fn unknown_handler_ids_are_refused_and_never_admitted() {
         let _operator = staffed(stage, &desk, handlers).start().await;
         stage.until_so("the desk to open", || desk.is_open()).await;
         for id in ["unknown", "create", "plain/", "/"] {
-            let incoming = Incoming {
-                review: creation(stage, json!({})),
-                webhook: Some(id.to_owned()),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(creation(stage, json!({})));
+            incoming.webhook = Some(id.to_owned());
             let refusal = desk.put(incoming).await.unwrap_err();
             assert_eq!(refusal.code(), 404, "{id}");
             assert!(refusal.to_string().contains(id), "{refusal}");
@@ -164,11 +156,8 @@ fn operations_are_enforced_in_reviews() {
         ] {
             stage.journal.clear();
             let operation = asked["request"]["operation"].clone();
-            let incoming = Incoming {
-                review: asked,
-                webhook: hint.map(str::to_owned),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(asked);
+            incoming.webhook = hint.map(str::to_owned);
             let answer = desk.put(incoming).await.unwrap();
             assert_eq!(answer["response"]["allowed"], true, "{operation} {hint:?}");
             assert_eq!(stage.journal.ids(), expected, "{operation} {hint:?}");
@@ -252,10 +241,7 @@ fn a_filter_that_fails_is_no_permission() {
         ];
         let _operator = staffed(stage, &desk, handlers).start().await;
         stage.until_so("the desk to open", || desk.is_open()).await;
-        let incoming = Incoming {
-            review: creation(stage, json!({})),
-            ..Incoming::default()
-        };
+        let incoming = Incoming::new(creation(stage, json!({})));
         let refusal = desk.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);
         let text = refusal.to_string();
@@ -285,10 +271,7 @@ fn what_is_no_review_of_a_known_kind_is_refused() {
             (json!("garbage"), 400),
             (json!({"request": []}), 400),
         ] {
-            let incoming = Incoming {
-                review,
-                ..Incoming::default()
-            };
+            let incoming = Incoming::new(review);
             assert_eq!(desk.put(incoming).await.unwrap_err().code(), code);
         }
         assert!(stage.journal.all().is_empty());
@@ -306,10 +289,7 @@ fn kinds_can_come_later() {
         let incoming = || {
             let mut review = creation(stage, json!({}));
             review["request"]["resource"]["resource"] = json!("others");
-            Incoming {
-                review,
-                ..Incoming::default()
-            }
+            Incoming::new(review)
         };
         assert_eq!(desk.put(incoming()).await.unwrap_err().code(), 404);
         stage
@@ -424,11 +404,8 @@ fn absent_certificates_are_not_empty_ones() {
             (Some(json!(null)), "None"),
             (Some(json!({})), "Some(Object {})"),
         ] {
-            let incoming = Incoming {
-                review: creation(stage, json!({})),
-                sslpeer,
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(creation(stage, json!({})));
+            incoming.sslpeer = sslpeer;
             let answer = desk.put(incoming).await.unwrap();
             assert_eq!(answer["response"]["warnings"], json!([expected]));
         }

@@ -109,7 +109,7 @@ impl OperatorBuilder {
     /// Linkers drop libraries without references. If handlers are in a library, refer to it from
     /// the program: `use my_handlers as _;`.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use kopf::prelude::*;
     ///
     /// #[kopf::on::create("kopfexamples")]

@@ -31,7 +31,7 @@ help: ## Show this list
 	@echo "            1,000 schedules of replicas, new projects in both languages, 20 seeds of chaos, kopf ui in a headless browser"
 	@echo "            (SEEDS=… and LENGTH=… set the number of seeds and their seconds; about 45 minutes)"
 	@echo "make fuzz   sends mutated requests to the sandbox: bodies, patches, selectors, CEL, schemas; a minute each"
-	@echo "            (SECONDS_EACH=… sets the time; guided by coverage with a nightly toolchain, otherwise random)"
+	@echo "            (SECONDS_EACH=… sets the time; guided by coverage with a nightly toolchain, otherwise without)"
 	@echo "make languages  runs the example tests in Go and Java on a sandbox (skipped without go or mvn)"
 	@echo "make wheel  builds the Python package into target/wheels, and tests it in a new environment"
 	@echo "make fmt    formats the code"
@@ -157,10 +157,10 @@ fuzz: need-cargo
 		for target in $(FUZZ_TARGETS); do \
 			echo "Fuzzing $$target for $(or $(SECONDS_EACH),60) seconds…"; \
 			PATH="$(TOOLS)/bin:$$PATH" cargo +nightly fuzz run --features libfuzzer $$target -- \
-				-max_total_time=$(or $(SECONDS_EACH),60) -max_len=4096 -timeout=10 -verbosity=0 || exit 1; \
+				-dict=fuzz/dictionaries/$$target.dict -max_total_time=$(or $(SECONDS_EACH),60) -max_len=4096 -timeout=10 -verbosity=0 || exit 1; \
 		done; \
 	else \
-		echo "No nightly toolchain: random mutations, without coverage…"; \
+		echo "No nightly toolchain: mutations of the corpora without coverage…"; \
 		for target in $(FUZZ_TARGETS); do \
 			cargo run --quiet --release --manifest-path fuzz/Cargo.toml --bin smoke -- \
 				$$target $(or $(SECONDS_EACH),60) || exit 1; \

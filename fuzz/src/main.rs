@@ -1,6 +1,9 @@
-//! `smoke TARGET SECONDS`: runs the corpus of a target and random mutations of it, without coverage.
+//! `smoke TARGET SECONDS`: runs the corpus of a target and mutations of it, without coverage.
 //!
-//! For machines without a nightly toolchain. The seed is printed and can be given as a third argument.
+//! For machines without a nightly toolchain. Mutations flip bits, remove and repeat parts, and insert parts of other
+//! inputs or words of the target's dictionary. The seed is printed and can be given as a third argument.
+
+mod mutation;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use kopf_fuzz::Target;
 
-/// Maximum size of inputs, in bytes.
-const MOST_BYTES: usize = 4096;
+use self::mutation::Mutations;
 
 /// The command line.
 struct Arguments {
@@ -53,36 +55,50 @@ fn main() -> ExitCode {
 }
 
 fn smoke(target: Target, time: Duration, seed: u64) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(target.name());
-    let mut inputs: Vec<Vec<u8>> = Vec::new();
-    if let Ok(entries) = std::fs::read_dir(&folder) {
-        let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        files.sort();
-        inputs.extend(files.iter().filter_map(|file| std::fs::read(file).ok()));
-    }
-    let (start, mut random, mut count) = (Instant::now(), Random(seed), 0_u64);
-    for input in &inputs {
+    let mut mutations = Mutations::new(corpus(target), dictionary(target), seed);
+    let (start, mut count) = (Instant::now(), 0_u64);
+    let last = Last::default();
+    for input in mutations.inputs() {
+        last.keep(input);
         target.run(input);
         count += 1;
     }
-    if inputs.is_empty() {
-        inputs.push(Vec::new());
-    }
-    let last = Last::default();
     while start.elapsed() < time {
-        let mut input = inputs[random.below(inputs.len())].clone();
-        for _ in 0..=random.below(4) {
-            mutate(&mut input, &inputs, &mut random);
-        }
-        input.truncate(MOST_BYTES);
+        let input = mutations.next_input();
         last.keep(&input);
         target.run(&input);
         count += 1;
     }
     last.forget();
     println!("{}: {count} inputs, no failure", target.name());
+}
+
+/// Reads the corpus of a target.
+fn corpus(target: Target) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target.name());
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        return Vec::new();
+    };
+    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let inputs = files.iter().filter_map(|file| std::fs::read(file).ok());
+    inputs.collect()
+}
+
+/// Reads the dictionary of a target. libFuzzer reads the same files (`-dict=`).
+fn dictionary(target: Target) -> Vec<Vec<u8>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("dictionaries")
+        .join(format!("{}.dict", target.name()));
+    let text = std::fs::read_to_string(&file).expect("every target has a dictionary");
+    let lines = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| mutation::word(line).expect("lines of dictionaries are quoted words"))
+        .collect()
 }
 
 /// The current input: written to a file when the thread panics.
@@ -109,74 +125,5 @@ impl Drop for Last {
                 Err(error) => eprintln!("cannot write {file}: {error}; the input: {input:?}"),
             }
         }
-    }
-}
-
-fn mutate(input: &mut Vec<u8>, inputs: &[Vec<u8>], random: &mut Random) {
-    let at = random.below(input.len() + 1);
-    match random.below(6) {
-        0 if !input.is_empty() => {
-            let at = random.below(input.len());
-            input[at] ^= 1_u8 << random.below(8);
-        }
-        1 => input.insert(at, random.byte()),
-        2 if !input.is_empty() => {
-            let end = (at + 1 + random.below(8)).min(input.len());
-            input.drain(at.min(end)..end);
-        }
-        3 => {
-            // A piece of another input.
-            let other = &inputs[random.below(inputs.len())];
-            let from = random.below(other.len() + 1);
-            let to = (from + random.below(32)).min(other.len());
-            input.splice(at..at, other[from..to].iter().copied());
-        }
-        4 => {
-            const PIECES: [&str; 14] = [
-                "null",
-                "{}",
-                "[]",
-                "\"\"",
-                "-1",
-                "1e400",
-                "99999999999999999999",
-                "[[[[",
-                "\u{feff}",
-                "\\u0000",
-                "$patch",
-                "!= in (",
-                " && ",
-                "self.",
-            ];
-            let piece = PIECES[random.below(PIECES.len())];
-            input.splice(at..at, piece.bytes());
-        }
-        _ => {
-            // Repetition finds quadratic behaviour.
-            let end = (at + random.below(16)).min(input.len());
-            let piece = input[at.min(end)..end].repeat(1 + random.below(20));
-            input.splice(at..at, piece);
-        }
-    }
-}
-
-/// Splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(limit.max(1)).unwrap_or(1)).unwrap_or_default()
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next().to_le_bytes()[0]
     }
 }

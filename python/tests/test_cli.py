@@ -371,6 +371,23 @@ def test_signals_are_forwarded_to_programs(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.native
+@pytest.mark.parametrize(("args", "end"), [
+    ([], "Ctrl-C stops it and deletes all objects.\n"),
+    (["--data", "kept"], "Ctrl-C stops it and keeps the objects in kept.\n"),
+])
+def test_greeting_says_what_happens_to_objects(
+    args: list[str], end: str, tmp_path: pathlib.Path,
+) -> None:
+    command = [sys.executable, "-u", "-m", "kopf", "sandbox", *args]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert end in iter(process.stdout.readline, "")
+        finally:
+            process.terminate()
+
+
+@pytest.mark.native
 def test_dumps_are_imported_and_exported(tmp_path: pathlib.Path) -> None:
     dump, folder = tmp_path / "dump.json", tmp_path / "data"
     uid = "11111111-2222-3333-4444-555555555555"
@@ -379,7 +396,7 @@ def test_dumps_are_imported_and_exported(tmp_path: pathlib.Path) -> None:
         "metadata": {"name": "one", "namespace": "default", "uid": uid},
     }))
     done = kopf("sandbox", "import", "--data", str(folder), "-f", str(dump))
-    assert (done.returncode, done.stdout) == (0, f"stored 1 objects in {folder}\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"stored 1 object in {folder}\n"), done.stderr
     done = kopf("sandbox", "export", "--data", str(folder), "-o", "json")
     assert done.returncode == 0, done.stderr
     [found] = [obj for obj in json.loads(done.stdout)["items"] if obj["metadata"].get("uid") == uid]

@@ -40,7 +40,6 @@ async fn requests_without_credentials_are_rejected() {
         .await;
     post.expect_failure(401, "Unauthorized");
     assert!(api.get(&maps).await.ok().items().is_empty());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -56,19 +55,17 @@ async fn wrong_credentials_are_rejected() {
         let refused = request.header("authorization", header).send().await;
         refused.expect_failure(401, "Unauthorized");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn client_certificate_identifies_the_user() {
     let api = Api::start_over_tls().await;
-    let me = api.create(WHO_AM_I, &who_am_i()).await.expect_code(201);
+    let me = api.created(WHO_AM_I, &who_am_i()).await;
     assert_ne!(me.at("/status/userInfo/username"), "");
     let groups = me.at("/status/userInfo/groups").as_array().unwrap();
     for group in ["system:masters", "system:authenticated"] {
         assert!(groups.contains(&json!(group)), "{groups:?}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -118,7 +115,6 @@ async fn token_identifies_the_user() {
         .ok();
     assert_eq!(review.at("/status/authenticated"), true);
     assert_eq!(review.at("/status/user/username"), &name);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -137,5 +133,4 @@ async fn administrator_can_impersonate() {
         me.at("/status/userInfo/groups"),
         &json!(["developers", "system:authenticated"])
     );
-    api.finish().await;
 }

@@ -26,9 +26,8 @@ fn pod_with(name: &str, cpu: &str) -> Value {
 #[tokio::test]
 async fn limit_ranges_set_defaults_and_bounds() {
     let api = Api::start().await;
-    api.create(&api.ns_path("limitranges"), &limit_range())
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("limitranges"), &limit_range())
+        .await;
     let pods = api.ns_path("pods");
     // A real server reads limit ranges from a cache.
     let refused = eventually("the limit range is effective", async || {
@@ -48,17 +47,13 @@ async fn limit_ranges_set_defaults_and_bounds() {
     let why = "maximum cpu usage per Container is 500m, but limit is 1";
     assert!(refused.text().contains(why), "{}", refused.text());
 
-    let made = api
-        .create(&pods, &objects::pod("plain"))
-        .await
-        .expect_code(201);
+    let made = api.created(&pods, &objects::pod("plain")).await;
     let expected = json!({"requests": {"cpu": "100m"}, "limits": {"cpu": "400m"}});
     assert_eq!(made.at("/spec/containers/0/resources"), &expected);
     assert_eq!(
         made.json["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
         "LimitRanger plugin set: cpu request for container main; cpu limit for container main"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -67,7 +62,7 @@ async fn priorities_are_set_by_the_class() {
     let mut pod = objects::pod("critical");
     pod["spec"]["priorityClassName"] = json!("system-cluster-critical");
     let pods = api.ns_path("pods");
-    let made = api.create(&pods, &pod).await.expect_code(201);
+    let made = api.created(&pods, &pod).await;
     assert_eq!(made.at("/spec/priority"), &json!(2_000_000_000));
     assert_eq!(made.at("/spec/preemptionPolicy"), "PreemptLowerPriority");
     pod["metadata"]["name"] = json!("unknown");
@@ -83,7 +78,6 @@ async fn priorities_are_set_by_the_class() {
     api.create(&pods, &numbered)
         .await
         .expect_failure(403, "Forbidden");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -107,9 +101,9 @@ async fn runtime_classes_must_exist_and_change_the_pod() {
         "scheduling": {"nodeSelector": {"a": "1"}},
     });
     let classes = "/apis/node.k8s.io/v1/runtimeclasses";
-    api.create(classes, &class).await.expect_code(201);
+    api.created(classes, &class).await;
     api.delete_at_end(format!("{classes}/{name}"));
-    let made = api.create(&pods, &pod).await.expect_code(201);
+    let made = api.created(&pods, &pod).await;
     assert_eq!(made.at("/spec/nodeSelector"), &json!({"a": "1", "b": "2"}));
     assert_eq!(made.at("/spec/overhead"), &json!({"cpu": "10m"}));
     pod["metadata"]["name"] = json!("two");
@@ -119,5 +113,4 @@ async fn runtime_classes_must_exist_and_change_the_pod() {
         .await
         .expect_failure(403, "Forbidden");
     assert!(refused.text().contains("conflict"), "{}", refused.text());
-    api.finish().await;
 }

@@ -71,7 +71,6 @@ async fn creation_is_reviewed() {
     assert_eq!(object["metadata"]["uid"], created.uid());
     assert_eq!(object["metadata"]["resourceVersion"], Value::Null);
     assert_eq!(object["data"], json!({"x": "1"}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -94,7 +93,6 @@ async fn review_contains_the_user() {
         groups.contains(&json!("system:authenticated")),
         "{groups:?}"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -110,9 +108,7 @@ async fn review_of_an_update_has_both_objects() {
     let webhook = witness(&api, &[rule("", "v1", &["configmaps"], &["*"])]).await;
     let path = api.ns_path("configmaps/a");
     let path = with_query(&path, &[("fieldManager", "manager")]);
-    api.merge(&path, &json!({"data": {"x": "2"}}))
-        .await
-        .expect_code(200);
+    api.merged(&path, &json!({"data": {"x": "2"}})).await;
     let request = only_request(&webhook);
     assert_eq!(request["operation"], "UPDATE");
     assert_eq!(request["name"], "a");
@@ -130,7 +126,6 @@ async fn review_of_an_update_has_both_objects() {
         ["PatchOptions", "UpdateOptions"].contains(&request["options"]["kind"].as_str().unwrap())
     );
     assert_eq!(request["options"]["fieldManager"], "manager");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -146,7 +141,7 @@ async fn review_of_a_deletion_has_the_old_object() {
     let webhook = witness(&api, &[rule("", "v1", &["configmaps"], &["*"])]).await;
     let path = api.ns_path("configmaps/a");
     let dry = with_query(&path, &[("dryRun", "All"), ("gracePeriodSeconds", "3")]);
-    api.delete(&dry).await.expect_code(200);
+    api.deleted(&dry).await;
     let request = only_request(&webhook);
     assert_eq!(request["operation"], "DELETE");
     assert_eq!(request["dryRun"], true);
@@ -154,7 +149,7 @@ async fn review_of_a_deletion_has_the_old_object() {
     assert_eq!(request["options"]["dryRun"], json!(["All"]));
     assert_eq!(request["options"]["gracePeriodSeconds"], 3);
 
-    api.delete(&path).await.expect_code(200);
+    api.deleted(&path).await;
     let request = only_request(&webhook);
     assert_eq!(request["operation"], "DELETE");
     assert_eq!(request["name"], "a");
@@ -163,7 +158,6 @@ async fn review_of_a_deletion_has_the_old_object() {
     assert_eq!(request["oldObject"]["kind"], "ConfigMap");
     assert_eq!(request["oldObject"]["metadata"]["uid"], uid);
     assert_eq!(request["oldObject"]["data"], json!({"x": "1"}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -177,9 +171,8 @@ async fn each_object_of_a_deleted_collection_is_reviewed() {
     }
     api.create(&maps, &config_map("c", Value::Null)).await.ok();
     let webhook = witness(&api, &[rule("", "v1", &["configmaps"], &["DELETE"])]).await;
-    api.delete(&with_query(&maps, &[("labelSelector", "sort=old")]))
-        .await
-        .expect_code(200);
+    api.deleted(&with_query(&maps, &[("labelSelector", "sort=old")]))
+        .await;
     let calls = webhook.calls();
     let mut seen: Vec<_> = calls
         .iter()
@@ -191,7 +184,6 @@ async fn each_object_of_a_deleted_collection_is_reviewed() {
         .collect();
     seen.sort_unstable();
     assert_eq!(seen, ["a", "b"]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -210,9 +202,7 @@ async fn status_write_is_reviewed_as_a_subresource() {
         "the rule speaks of the status alone"
     );
     let status = json!({"status": {"message": "so it is"}});
-    api.merge(&api.ns_path("pods/p/status"), &status)
-        .await
-        .expect_code(200);
+    api.merged(&api.ns_path("pods/p/status"), &status).await;
     let request = only_request(&webhook);
     assert_eq!(request["operation"], "UPDATE");
     assert_eq!(request["subResource"], "status");
@@ -220,7 +210,6 @@ async fn status_write_is_reviewed_as_a_subresource() {
     assert_eq!(request["resource"]["resource"], "pods");
     assert_eq!(request["kind"]["kind"], "Pod");
     assert_eq!(request["object"]["status"]["message"], "so it is");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -232,9 +221,7 @@ async fn scale_is_reviewed_as_a_scale() {
         .ok();
     let webhook = witness(&api, &[rule(crd.group(), "v1", &["widgets/scale"], &["*"])]).await;
     let scale = json!({"spec": {"replicas": 3}});
-    api.merge(&crd.path_of("a/scale"), &scale)
-        .await
-        .expect_code(200);
+    crd.merged("a/scale", &scale).await;
     let request = only_request(&webhook);
     assert_eq!(request["subResource"], "scale");
     assert_eq!(
@@ -248,7 +235,6 @@ async fn scale_is_reviewed_as_a_scale() {
     assert_eq!(request["object"]["kind"], "Scale");
     assert_eq!(request["object"]["spec"]["replicas"], 3);
     assert_eq!(request["oldObject"]["spec"]["replicas"], 1);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -260,16 +246,13 @@ async fn review_of_a_dry_run_is_marked() {
     hook["sideEffects"] = json!("NoneOnDryRun");
     webhook.validate_with(&api, "dry", &[hook]).await;
     let path = with_query(&api.ns_path("configmaps"), &[("dryRun", "All")]);
-    api.create(&path, &config_map("a", Value::Null))
-        .await
-        .expect_code(201);
+    api.created(&path, &config_map("a", Value::Null)).await;
     let request = only_request(&webhook);
     assert_eq!(request["dryRun"], true);
     assert_eq!(request["options"]["dryRun"], json!(["All"]));
     api.get(&api.ns_path("configmaps/a"))
         .await
         .expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -279,12 +262,8 @@ async fn generated_name_is_set_before_the_review() {
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "some-"},
     });
-    let created = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let created = api.created(&api.ns_path("configmaps"), &object).await;
     let request = only_request(&webhook);
     assert_eq!(request["name"], created.name());
     assert_eq!(request["object"]["metadata"]["name"], created.name());
-    api.finish().await;
 }

@@ -42,7 +42,6 @@ async fn apply_creates_absent_objects() {
     assert!(entry["time"].is_string());
     let again = apply(&api, &path, "me", &config).await.expect_code(200);
     assert_eq!(again.resource_version(), created.resource_version());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -58,7 +57,6 @@ async fn fields_that_are_no_longer_applied_are_removed() {
         .await
         .ok();
     assert_eq!(applied.json["data"], json!({"a": "1", "c": "3"}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -80,7 +78,6 @@ async fn fields_of_other_managers_are_kept() {
         owned(&applied, "you", "Apply"),
         json!({"f:data": {"f:b": {}}})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -107,7 +104,6 @@ async fn changing_the_field_of_another_manager_is_a_conflict() {
         .ok();
     assert_eq!(forced.at("/data/a"), "2");
     assert_eq!(owned(&forced, "me", "Apply"), Value::Null);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -116,9 +112,8 @@ async fn conflicts_with_updates_name_the_version() {
     let maps = api.ns_path("configmaps");
     let config = |data| objects::config_map("one", data);
     let created = with_query(&maps, &[("fieldManager", "creator")]);
-    api.create(&created, &config(json!({"a": "1", "b": "1"})))
-        .await
-        .expect_code(201);
+    api.created(&created, &config(json!({"a": "1", "b": "1"})))
+        .await;
     let path = format!("{maps}/one");
     let refused = apply(&api, &path, "me", &config(json!({"a": "2", "b": "2"}))).await;
     let refused = refused.expect_failure(409, "Conflict");
@@ -126,7 +121,6 @@ async fn conflicts_with_updates_name_the_version() {
         refused.message(),
         "Apply failed with 2 conflicts: conflicts with \"creator\" using v1:\n- .data.a\n- .data.b"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -151,7 +145,6 @@ async fn shared_fields_conflict_for_each_owner() {
     apply(&api, &path, "me", &config(json!({"a": "2"})))
         .await
         .ok();
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -166,7 +159,6 @@ async fn manager_is_required_and_force_is_only_for_applies() {
     let refused = api.patch(&forced, PatchType::Merge, &json!({})).await;
     let refused = refused.expect_failure(422, "Invalid");
     assert_eq!(refused.causes(), [("FieldValueForbidden", "force")]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -199,7 +191,6 @@ async fn configurations_name_the_object_and_its_kind() {
         let refused = refused.expect_failure(400, "BadRequest");
         assert_eq!(refused.message(), message);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -217,7 +208,6 @@ async fn configurations_can_be_yaml() {
     yaml("a: [").await.expect_failure(400, "BadRequest");
     yaml("[]").await.expect_failure(400, "BadRequest");
     yaml("").await.expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -239,7 +229,6 @@ async fn mistyped_configurations_are_rejected() {
         refused.message()
     );
     api.get(&path).await.expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -254,7 +243,6 @@ async fn dry_runs_apply_nothing() {
         .expect_code(201);
     assert_eq!(owned(&shown, "me", "Apply"), json!({"f:data": {"f:a": {}}}));
     api.get(&path).await.expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -268,7 +256,6 @@ async fn resource_versions_of_configurations_are_preconditions() {
     apply(&api, &path, "me", &config)
         .await
         .expect_failure(409, "Conflict");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -297,5 +284,4 @@ async fn lists_of_containers_and_ports_are_merged_by_their_keys() {
         mine["f:spec"]["f:template"]["f:spec"]["f:containers"]["k:{\"name\":\"main\"}"]["f:ports"],
         json!({"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}})
     );
-    api.finish().await;
 }

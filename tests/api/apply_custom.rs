@@ -60,7 +60,6 @@ async fn schema_types_determine_field_ownership() {
             },
         }})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -88,7 +87,6 @@ async fn sets_and_keyed_lists_are_merged() {
         less.at("/spec/map"),
         &json!([{"name": "z"}, {"name": "x", "value": 1}])
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -113,7 +111,6 @@ async fn atomic_parts_have_one_owner() {
     );
     let forced = force(&api, &path, "you", &config(yours.clone())).await.ok();
     assert_eq!(forced.json["spec"], yours);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -147,7 +144,6 @@ async fn unknown_and_ambiguous_fields_are_rejected() {
             refused.message()
         );
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -185,7 +181,6 @@ async fn subresources_have_their_own_managers() {
         .unwrap();
     assert_eq!(of_status["fieldsV1"], json!({"f:status": {"f:phase": {}}}));
     assert_eq!(entries.len(), 2);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -214,5 +209,4 @@ async fn lists_that_become_atomic_keep_their_owners() {
     })
     .await;
     assert_eq!(causes, [".spec.set"]);
-    api.finish().await;
 }

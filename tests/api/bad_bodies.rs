@@ -60,7 +60,6 @@ async fn malformed_json_is_rejected() {
             .await;
         response.expect_failure(400, "BadRequest");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -82,7 +81,6 @@ async fn deep_nesting_is_rejected() {
         .await
         .expect_failure(400, "BadRequest");
     assert_nothing_stored(&api).await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -94,7 +92,6 @@ async fn invalid_utf8_in_strings_is_replaced() {
     body.extend_from_slice(b"\xff\"}}");
     let created = post_json(&api, body).await.expect_code(201);
     assert_eq!(created.at("/data/x"), "\u{fffd}");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -125,20 +122,15 @@ async fn kind_and_version_must_match_the_path() {
     assert_eq!(refused.causes(), [("FieldValueInvalid", "kind")]);
     assert!(api.get(&crd.path()).await.ok().items().is_empty());
     assert_nothing_stored(&api).await;
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn kind_defaults_to_that_of_the_path() {
     let api = Api::start().await;
     let body = json!({"metadata": {"name": "a"}, "data": {"x": "1"}});
-    let created = api
-        .create(&api.ns_path("configmaps"), &body)
-        .await
-        .expect_code(201);
+    let created = api.created(&api.ns_path("configmaps"), &body).await;
     assert_eq!(created.json["kind"], "ConfigMap");
     assert_eq!(created.json["apiVersion"], "v1");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -159,7 +151,6 @@ async fn fields_of_a_wrong_type_are_rejected() {
         refused.expect_failure(400, "BadRequest");
     }
     assert_nothing_stored(&api).await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -170,7 +161,6 @@ async fn namespace_must_match_the_path() {
     let refused = api.create(&api.ns_path("configmaps"), &object).await;
     refused.expect_failure(400, "BadRequest");
     assert_nothing_stored(&api).await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -185,7 +175,6 @@ async fn huge_bodies_are_rejected() {
     let refused = api.create(&api.ns_path("configmaps"), &large).await;
     let refused = refused.expect_failure(422, "Invalid");
     assert_eq!(refused.causes()[0].0, "FieldValueTooLong");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -221,7 +210,6 @@ async fn yaml_is_accepted_with_its_content_type() {
         "{}",
         read.text()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -253,5 +241,4 @@ async fn unknown_formats_are_rejected_in_both_directions() {
             "{accept}"
         );
     }
-    api.finish().await;
 }

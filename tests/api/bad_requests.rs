@@ -8,11 +8,8 @@ use serde_json::{Value, json};
 async fn unknown_parameters_are_ignored() {
     let api = Api::start().await;
     let path = format!("{}?pretty=true&nosuch=1&bare", api.ns_path("configmaps"));
-    api.create(&path, &config_map("a", Value::Null))
-        .await
-        .expect_code(201);
-    assert_eq!(api.get(&path).await.expect_code(200).item_names(), ["a"]);
-    api.finish().await;
+    api.created(&path, &config_map("a", Value::Null)).await;
+    assert_eq!(api.found(&path).await.item_names(), ["a"]);
 }
 
 #[tokio::test]
@@ -23,7 +20,6 @@ async fn invalid_numbers_are_rejected() {
         let refused = api.get(&with_query(&maps, &[(name, "many")])).await;
         refused.expect_failure(400, "BadRequest");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -32,10 +28,7 @@ async fn only_false_and_zero_are_false() {
     let maps = api.ns_path("configmaps");
     api.create(&maps, &config_map("a", Value::Null)).await.ok();
     for value in ["false", "0"] {
-        let list = api
-            .get(&with_query(&maps, &[("watch", value)]))
-            .await
-            .expect_code(200);
+        let list = api.found(&with_query(&maps, &[("watch", value)])).await;
         assert_eq!(list.json["kind"], "ConfigMapList", "{value}");
     }
     for value in ["true", "1", "whatever"] {
@@ -43,7 +36,6 @@ async fn only_false_and_zero_are_false() {
         let mut watch = api.request(Method::GET, &path).watch().await;
         assert_eq!(watch.next_change().await.brief(), ("ADDED", "a"), "{value}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -96,7 +88,6 @@ async fn options_with_unknown_values_are_rejected() {
     let list = api.get(&maps).await.ok();
     assert_eq!(list.item_names(), ["a"]);
     assert_eq!(list.items()[0]["data"], Value::Null);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -116,7 +107,6 @@ async fn unsupported_methods_are_rejected() {
         let refused = api.request(method, path).json(&object).send().await;
         refused.expect_failure(405, "MethodNotAllowed");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -142,7 +132,6 @@ async fn scope_of_a_kind_is_part_of_its_path() {
         .await;
     let outside = format!("{}/x", namespaced.path_everywhere());
     api.get(&outside).await.expect_code(404);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -167,7 +156,6 @@ async fn malformed_paths_are_not_found() {
     api.get(&api.ns_path("configmaps/.."))
         .await
         .expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -176,17 +164,11 @@ async fn paths_are_decoded_and_a_trailing_slash_is_ignored() {
     api.create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
         .await
         .ok();
-    let encoded = api
-        .get(&api.ns_path("configmaps/%61"))
-        .await
-        .expect_code(200);
+    let encoded = api.found(&api.ns_path("configmaps/%61")).await;
     assert_eq!(encoded.name(), "a");
-    let slash = api
-        .get(&api.ns_path("configmaps/a/"))
-        .await
-        .expect_code(200);
+    let slash = api.found(&api.ns_path("configmaps/a/")).await;
     assert_eq!(slash.name(), "a");
-    let slash = api.get(&api.ns_path("configmaps/")).await.expect_code(200);
+    let slash = api.found(&api.ns_path("configmaps/")).await;
     assert_eq!(slash.item_names(), ["a"]);
     // An impossible name is not an error of the path.
     let upper = api.get(&api.ns_path("configmaps/Not_A_Name")).await;
@@ -194,7 +176,6 @@ async fn paths_are_decoded_and_a_trailing_slash_is_ignored() {
         upper.expect_failure(404, "NotFound").details()["name"],
         "Not_A_Name"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -211,8 +192,5 @@ async fn timeouts_without_a_unit_are_rejected() {
             response.message()
         );
     }
-    api.get(&format!("{maps}?timeout=5s"))
-        .await
-        .expect_code(200);
-    api.finish().await;
+    api.found(&format!("{maps}?timeout=5s")).await;
 }

@@ -9,18 +9,14 @@ async fn binding_assigns_a_pod_to_a_node() {
     let path = api.ns_path("pods/one");
     let mut object = objects::pod("one");
     object["metadata"]["annotations"] = json!({"old": "1", "both": "1"});
-    let made = api
-        .create(&api.ns_path("pods"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("pods"), &object).await;
     assert_eq!(made.generation(), 1);
     let condition = json!({"type": "example.com/Other", "status": "True"});
-    api.merge(
+    api.merged(
         &api.ns_path("pods/one/status"),
         &json!({"status": {"conditions": [condition]}}),
     )
-    .await
-    .expect_code(200);
+    .await;
 
     let binding = json!({
         "apiVersion": "v1",
@@ -33,12 +29,11 @@ async fn binding_assigns_a_pod_to_a_node() {
         "target": {"kind": "Node", "name": "nowhere"},
     });
     let bound = api
-        .create(&api.ns_path("pods/one/binding"), &binding)
-        .await
-        .expect_code(201);
+        .created(&api.ns_path("pods/one/binding"), &binding)
+        .await;
     assert_eq!(bound.json["kind"], "Status");
     assert_eq!(bound.json["status"], "Success");
-    let pod = api.get(&path).await.expect_code(200);
+    let pod = api.found(&path).await;
     assert_eq!(pod.at("/spec/nodeName"), "nowhere");
     assert_eq!(
         pod.at("/metadata/annotations"),
@@ -61,12 +56,11 @@ async fn binding_assigns_a_pod_to_a_node() {
         "Operation cannot be fulfilled on pods/binding \"one\": pod one is already assigned to \
          node \"nowhere\""
     );
-    let unchanged = api.get(&path).await.expect_code(200);
+    let unchanged = api.found(&path).await;
     assert_eq!(unchanged.json, pod.json);
     api.delete_with(&path, &json!({"gracePeriodSeconds": 0}))
         .await
         .expect_code(200);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -80,7 +74,6 @@ async fn binding_of_a_missing_pod_is_rejected() {
     });
     let refused = api.create(&api.ns_path("pods/one/binding"), &binding).await;
     refused.expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -89,9 +82,7 @@ async fn negative_grace_period_of_a_bound_pod_is_one_second() {
     let path = api.ns_path("pods/one");
     let mut object = objects::pod("one");
     object["spec"]["nodeName"] = json!("nowhere");
-    api.create(&api.ns_path("pods"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("pods"), &object).await;
     let deleted = api
         .delete_with(&path, &json!({"gracePeriodSeconds": -5}))
         .await
@@ -101,7 +92,6 @@ async fn negative_grace_period_of_a_bound_pod_is_one_second() {
     api.delete_with(&path, &json!({"gracePeriodSeconds": 0}))
         .await
         .expect_code(200);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -116,7 +106,7 @@ async fn grace_period_without_a_deletion_is_ignored() {
         (api.ns_path("pods"), objects::pod("one")),
         (crd.path(), crd.object("one", json!({}))),
     ] {
-        let mut made = api.create(&all, &object).await.expect_code(201);
+        let mut made = api.created(&all, &object).await;
         let path = format!("{all}/one");
         let patch = json!({"metadata": {"deletionGracePeriodSeconds": 5}});
         made.json["metadata"]["deletionGracePeriodSeconds"] = json!(5);
@@ -128,10 +118,9 @@ async fn grace_period_without_a_deletion_is_ignored() {
             let field = "metadata.deletionGracePeriodSeconds";
             assert_eq!(refused.causes()[0], ("FieldValueInvalid", field));
         }
-        let read = api.get(&path).await.expect_code(200);
+        let read = api.found(&path).await;
         assert!(read.at("/metadata/deletionGracePeriodSeconds").is_null());
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -145,14 +134,13 @@ async fn deletion_of_a_storage_class_returns_the_object() {
         "metadata": {"name": name},
         "provisioner": "example.com/disks",
     });
-    let made = api.create(all, &class).await.expect_code(201);
+    let made = api.created(all, &class).await;
     let path = format!("{all}/{name}");
-    let deleted = api.delete(&path).await.expect_code(200);
+    let deleted = api.deleted(&path).await;
     assert_eq!(deleted.json["kind"], "StorageClass");
     assert_eq!(deleted.uid(), made.uid());
     assert_eq!(deleted.json["provisioner"], "example.com/disks");
     api.get(&path).await.expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -160,14 +148,9 @@ async fn ephemeral_containers_can_only_be_added() {
     let api = Api::start().await;
     let path = api.ns_path("pods/one/ephemeralcontainers");
     let pod = objects::pod("one");
-    api.create(&api.ns_path("pods"), &pod)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("pods"), &pod).await;
     let debug = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}});
-    let patched = api
-        .patch(&path, PatchType::Strategic, &debug)
-        .await
-        .expect_code(200);
+    let patched = api.patched(&path, PatchType::Strategic, &debug).await;
     assert_eq!(patched.at("/spec/ephemeralContainers/0/name"), "debug");
     assert_eq!(patched.generation(), 2);
     let changed = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "other"}]}});
@@ -175,9 +158,8 @@ async fn ephemeral_containers_can_only_be_added() {
         .await
         .expect_failure(422, "Invalid");
     let elsewhere = json!({"metadata": {"labels": {"a": "b"}}});
-    let same = api.merge(&path, &elsewhere).await.expect_code(200);
+    let same = api.merged(&path, &elsewhere).await;
     assert_eq!(same.at("/metadata/labels"), &json!(null));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -187,16 +169,11 @@ async fn containers_are_resized() {
     let mut pod = objects::pod("one");
     let name = pod["spec"]["containers"][0]["name"].clone();
     pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
-    api.create(&api.ns_path("pods"), &pod)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("pods"), &pod).await;
     let larger = json!({"spec": {"containers": [
         {"name": name, "image": "ignored", "resources": {"requests": {"cpu": "2"}}},
     ]}});
-    let resized = api
-        .patch(&path, PatchType::Strategic, &larger)
-        .await
-        .expect_code(200);
+    let resized = api.patched(&path, PatchType::Strategic, &larger).await;
     assert_eq!(resized.at("/spec/containers/0/resources/requests/cpu"), "2");
     assert_eq!(
         resized.at("/spec/containers/0/image"),
@@ -209,5 +186,4 @@ async fn containers_are_resized() {
     api.patch(&api.ns_path("pods/one"), PatchType::Strategic, &direct)
         .await
         .expect_failure(422, "Invalid");
-    api.finish().await;
 }

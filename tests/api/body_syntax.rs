@@ -30,13 +30,12 @@ async fn whole_numbers_are_returned_as_integers() {
         .send()
         .await
         .expect_code(201);
-    let read = api.get(&crd.path_of("a")).await.expect_code(200);
+    let read = crd.found("a").await;
     // Compared as strings, because a JSON parser could normalise the numbers.
     assert_eq!(
         read.json["spec"].to_string(),
         r#"{"free":{"a":1,"b":100,"c":1.5,"d":[2]},"integer":1,"number":100}"#
     );
-    api.finish().await;
 }
 
 async fn post(api: &Api, path: &str, yaml: impl Into<bytes::Bytes>) -> ApiResponse {
@@ -79,7 +78,6 @@ async fn duplicate_keys_in_yaml_are_reported_or_rejected() {
     api.get(&api.ns_path("configmaps/three"))
         .await
         .expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -96,7 +94,6 @@ async fn duplicate_keys_in_yaml_of_custom_objects_are_reported_or_rejected() {
     let made = post(&api, &crd.path(), yaml).await.expect_code(201);
     assert_eq!(made.json["spec"], json!({"k": 2}));
     assert_eq!(made.warnings(), [r#"line 7: key "k" already set in map"#]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -114,7 +111,6 @@ async fn only_the_first_yaml_document_is_used() {
         let missing = api.get(&format!("{path}/{name}")).await;
         missing.expect_failure(404, "NotFound");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -139,7 +135,6 @@ async fn empty_yaml_is_an_empty_object_and_malformed_yaml_is_rejected() {
     let crd = api.crd().create().await;
     let refused = post(&api, &crd.path(), "").await;
     refused.expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -148,9 +143,8 @@ async fn duplicate_owners_are_dropped_with_a_warning() {
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
     let owner = api
-        .create(&maps, &objects::config_map("owner", json!({})))
-        .await
-        .expect_code(201);
+        .created(&maps, &objects::config_map("owner", json!({})))
+        .await;
     let reference = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid(),
     });
@@ -173,12 +167,11 @@ async fn duplicate_owners_are_dropped_with_a_warning() {
         (&crd.path(), crd.object("one", json!({}))),
     ] {
         object["metadata"]["ownerReferences"] = twice.clone();
-        let made = api.create(path, &object).await.expect_code(201);
+        let made = api.created(path, &object).await;
         assert_once(&made, "");
     }
-    api.create(&maps, &objects::config_map("two", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&maps, &objects::config_map("two", json!({})))
+        .await;
     let patch = json!({"metadata": {"ownerReferences": twice}});
     let patched = api.merge(&format!("{maps}/two"), &patch).await;
     // The result of a patch is validated later.
@@ -186,7 +179,7 @@ async fn duplicate_owners_are_dropped_with_a_warning() {
         &patched.expect_code(200),
         " after mutating admission happens",
     );
-    let stored = api.get(&format!("{maps}/two")).await.expect_code(200);
+    let stored = api.found(&format!("{maps}/two")).await;
     assert_eq!(stored.at("/metadata/ownerReferences"), &json!([reference]));
 
     // The same owner with other flags is another reference.
@@ -200,5 +193,4 @@ async fn duplicate_owners_are_dropped_with_a_warning() {
         &json!([reference, other])
     );
     assert!(patched.warnings().is_empty());
-    api.finish().await;
 }

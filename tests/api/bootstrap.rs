@@ -7,9 +7,8 @@ use serde_json::json;
 async fn kubernetes_service_exists() {
     let api = Api::start().await;
     let service = api
-        .get("/api/v1/namespaces/default/services/kubernetes")
-        .await
-        .expect_code(200);
+        .found("/api/v1/namespaces/default/services/kubernetes")
+        .await;
     assert_eq!(service.at("/spec/ports/0/name"), "https");
     assert_eq!(service.at("/spec/type"), "ClusterIP");
     assert_eq!(service.at("/metadata/labels/provider"), "kubernetes");
@@ -17,16 +16,14 @@ async fn kubernetes_service_exists() {
         service.at("/metadata/managedFields/0/manager"),
         "kube-apiserver"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn service_cidr_exists() {
     let api = Api::start().await;
     let range = api
-        .get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes")
-        .await
-        .expect_code(200);
+        .found("/apis/networking.k8s.io/v1/servicecidrs/kubernetes")
+        .await;
     assert_eq!(range.at("/status/conditions/0/type"), "Ready");
     let service = api
         .get("/api/v1/namespaces/default/services/kubernetes")
@@ -35,7 +32,6 @@ async fn service_cidr_exists() {
     let prefix = address.rsplit_once('.').unwrap().0;
     let cidr = range.at("/spec/cidrs/0").as_str().unwrap();
     assert!(cidr.starts_with(prefix), "{cidr} has not {address}");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -46,9 +42,8 @@ async fn priority_classes_of_the_system_exist() {
         ("system-cluster-critical", 2_000_000_000),
     ] {
         let path = format!("/apis/scheduling.k8s.io/v1/priorityclasses/{name}");
-        let class = api.get(&path).await.expect_code(200);
+        let class = api.found(&path).await;
         assert_eq!(class.json["value"], json!(value));
         assert_eq!(class.json["preemptionPolicy"], "PreemptLowerPriority");
     }
-    api.finish().await;
 }

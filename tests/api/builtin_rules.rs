@@ -9,9 +9,7 @@ async fn immutable_config_map_keeps_its_data() {
     let path = api.ns_path("configmaps/one");
     let mut object = objects::config_map("one", json!({"key": "1"}));
     object["immutable"] = json!(true);
-    api.create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("configmaps"), &object).await;
 
     let response = api.merge(&path, &json!({"data": {"key": "2"}})).await;
     let response = response.expect_failure(422, "Invalid");
@@ -19,11 +17,9 @@ async fn immutable_config_map_keeps_its_data() {
     let response = api.merge(&path, &json!({"immutable": null})).await;
     let response = response.expect_failure(422, "Invalid");
     assert_eq!(response.causes(), [("FieldValueForbidden", "immutable")]);
-    api.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}}))
-        .await
-        .expect_code(200);
-    api.delete(&path).await.expect_code(200);
-    api.finish().await;
+    api.merged(&path, &json!({"metadata": {"labels": {"a": "b"}}}))
+        .await;
+    api.deleted(&path).await;
 }
 
 #[tokio::test]
@@ -32,15 +28,12 @@ async fn immutable_secret_keeps_its_data() {
     let path = api.ns_path("secrets/one");
     let mut object = objects::secret("one", json!({"key": "MQ=="}));
     object["immutable"] = json!(true);
-    api.create(&api.ns_path("secrets"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("secrets"), &object).await;
     let response = api.merge(&path, &json!({"data": {"key": "Mg=="}})).await;
     let response = response.expect_failure(422, "Invalid");
     assert_eq!(response.causes(), [("FieldValueForbidden", "data")]);
     let response = api.merge(&path, &json!({"stringData": {"key": "2"}})).await;
     response.expect_failure(422, "Invalid");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -49,10 +42,7 @@ async fn string_data_of_a_secret_becomes_data() {
     let path = api.ns_path("secrets/one");
     let mut object = objects::secret("one", json!({"kept": "MQ==", "replaced": "MQ=="}));
     object["stringData"] = json!({"replaced": "two", "added": "three"});
-    let made = api
-        .create(&api.ns_path("secrets"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("secrets"), &object).await;
     let expected = json!({"kept": "MQ==", "replaced": "dHdv", "added": "dGhyZWU="});
     assert_eq!(made.json["data"], expected);
     assert!(made.json["stringData"].is_null());
@@ -65,7 +55,6 @@ async fn string_data_of_a_secret_becomes_data() {
     assert_eq!(patched.at("/data/added"), "Zm91cg==");
     assert_eq!(patched.at("/data/kept"), "MQ==");
     assert!(api.get(&path).await.json["stringData"].is_null());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -74,15 +63,13 @@ async fn data_of_a_secret_is_base64() {
     let object = objects::secret("one", json!({"key": "not base64!"}));
     let response = api.create(&api.ns_path("secrets"), &object).await;
     response.expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn type_of_a_secret_is_immutable() {
     let api = Api::start().await;
-    api.create(&api.ns_path("secrets"), &objects::secret("one", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("secrets"), &objects::secret("one", json!({})))
+        .await;
     let response = api
         .merge(
             &api.ns_path("secrets/one"),
@@ -91,7 +78,6 @@ async fn type_of_a_secret_is_immutable() {
         .await;
     let response = response.expect_failure(422, "Invalid");
     assert_eq!(response.causes()[0], ("FieldValueInvalid", "type"));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -111,10 +97,7 @@ async fn keys_of_a_config_map_are_file_names() {
         );
     }
     let good = json!({"Key_1.txt-2": ""});
-    api.create(&path, &objects::config_map("one", good))
-        .await
-        .expect_code(201);
-    api.finish().await;
+    api.created(&path, &objects::config_map("one", good)).await;
 }
 
 #[tokio::test]
@@ -144,39 +127,32 @@ async fn fields_of_wrong_types_are_rejected() {
         );
         response.expect_failure(400, "BadRequest");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn namespace_is_active_and_labelled_with_its_name() {
     let api = Api::start().await;
     let path = format!("/api/v1/namespaces/{}", api.namespace());
-    let namespace = api.get(&path).await.expect_code(200);
+    let namespace = api.found(&path).await;
     assert_eq!(namespace.at("/status/phase"), "Active");
     assert_eq!(namespace.at("/spec/finalizers"), &json!(["kubernetes"]));
     let label = "/metadata/labels/kubernetes.io~1metadata.name";
     assert_eq!(namespace.at(label), api.namespace());
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn default_namespaces_exist() {
     let api = Api::start().await;
     for name in ["default", "kube-system", "kube-public"] {
-        api.get(&format!("/api/v1/namespaces/{name}"))
-            .await
-            .expect_code(200);
+        api.found(&format!("/api/v1/namespaces/{name}")).await;
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn event_must_refer_to_an_object_in_its_namespace() {
     let api = Api::start().await;
     let mut event = objects::event("one", api.namespace(), "x", "Normal", "Because");
-    api.create(&api.ns_path("events"), &event)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("events"), &event).await;
     event["metadata"]["name"] = json!("two");
     event["involvedObject"]["namespace"] = json!("default");
     let response = api
@@ -184,25 +160,20 @@ async fn event_must_refer_to_an_object_in_its_namespace() {
         .await
         .expect_failure(422, "Invalid");
     assert_eq!(response.causes()[0].1, "involvedObject.namespace");
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn events_of_both_groups_are_the_same_objects() {
     let api = Api::start().await;
     let event = objects::event("one", api.namespace(), "x", "Normal", "Because");
-    let made = api
-        .create(&api.ns_path("events"), &event)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("events"), &event).await;
     let path = api.group_path("events.k8s.io/v1", "events/one");
-    let other = api.get(&path).await.expect_code(200);
+    let other = api.found(&path).await;
     assert_eq!(other.json["apiVersion"], "events.k8s.io/v1");
     assert_eq!(other.uid(), made.uid());
     assert_eq!(other.at("/regarding/name"), "x");
     assert_eq!(other.json["note"], "something happened");
     assert_eq!(other.json["reason"], "Because");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -210,10 +181,6 @@ async fn negative_grace_periods_of_pods_become_one() {
     let api = Api::start().await;
     let mut pod = objects::pod("one");
     pod["spec"]["terminationGracePeriodSeconds"] = json!(-1);
-    let created = api
-        .create(&api.ns_path("pods"), &pod)
-        .await
-        .expect_code(201);
+    let created = api.created(&api.ns_path("pods"), &pod).await;
     assert_eq!(created.at("/spec/terminationGracePeriodSeconds"), 1);
-    api.finish().await;
 }

@@ -17,20 +17,16 @@ async fn status_write_ignores_the_labels_of_a_deployment() {
     let all = api.group_path("apps/v1", "deployments");
     let mut object = objects::deployment("one");
     object["metadata"]["labels"] = json!({"own": "label"});
-    api.create(&all, &object).await.expect_code(201);
+    api.created(&all, &object).await;
     let patch = with_labels(json!({"replicas": 1}));
-    let patched = api
-        .merge(&format!("{all}/one/status"), &patch)
-        .await
-        .expect_code(200);
+    let patched = api.merged(&format!("{all}/one/status"), &patch).await;
     assert_eq!(patched.at("/metadata/labels"), &json!({"own": "label"}));
     assert_eq!(patched.at("/metadata/annotations/via"), "status");
     assert_eq!(patched.at("/status/replicas"), 1);
     assert_eq!(patched.at("/spec/replicas"), 1);
     assert_eq!(patched.generation(), 1);
-    let stored = api.get(&format!("{all}/one")).await.expect_code(200);
+    let stored = api.found(&format!("{all}/one")).await;
     assert_eq!(stored.json, patched.json);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -48,51 +44,40 @@ async fn status_write_changes_the_labels_of_other_workloads() {
             json!({"active": 1}),
         ),
     ] {
-        let made = api.create(&all, &object).await.expect_code(201);
+        let made = api.created(&all, &object).await;
         let mut patch = with_labels(status);
         patch["spec"] = json!({"suspend": true, "replicas": 9});
-        let patched = api
-            .merge(&format!("{all}/one/status"), &patch)
-            .await
-            .expect_code(200);
+        let patched = api.merged(&format!("{all}/one/status"), &patch).await;
         assert_eq!(patched.at("/metadata/labels/via"), "status");
         assert_eq!(patched.at("/metadata/annotations/via"), "status");
         assert_eq!(patched.json["spec"], made.json["spec"]);
         assert_eq!(patched.generation(), 1);
-        let stored = api.get(&format!("{all}/one")).await.expect_code(200);
+        let stored = api.found(&format!("{all}/one")).await;
         assert_eq!(stored.json, patched.json);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn status_write_of_a_pod_keeps_its_owners() {
     let api = Api::start().await;
     let owner = api
-        .create(
+        .created(
             &api.ns_path("configmaps"),
             &objects::config_map("owner", json!({})),
         )
-        .await
-        .expect_code(201);
+        .await;
     let owners = json!([
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid()},
     ]);
     let mut object = objects::pod("one");
     object["metadata"]["ownerReferences"] = owners.clone();
-    api.create(&api.ns_path("pods"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("pods"), &object).await;
     let patch = json!({
         "metadata": {"ownerReferences": [], "labels": {"via": "status"}},
         "status": {"phase": "Running"},
     });
-    let patched = api
-        .merge(&api.ns_path("pods/one/status"), &patch)
-        .await
-        .expect_code(200);
+    let patched = api.merged(&api.ns_path("pods/one/status"), &patch).await;
     assert_eq!(patched.at("/metadata/ownerReferences"), &owners);
     assert_eq!(patched.at("/metadata/labels/via"), "status");
     assert_eq!(patched.at("/status/phase"), "Running");
-    api.finish().await;
 }

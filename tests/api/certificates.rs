@@ -35,31 +35,30 @@ fn request(name: &str) -> Value {
 async fn requests_record_their_user_and_are_not_approved() {
     let api = Api::start().await;
     let name = api.unique("csr");
-    let created = api.create(REQUESTS, &request(&name)).await.expect_code(201);
+    let created = api.created(REQUESTS, &request(&name)).await;
     api.delete_at_end(format!("{REQUESTS}/{name}"));
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let me = api.create(path, &review).await.expect_code(201);
+    let me = api.created(path, &review).await;
     assert_eq!(
         created.at("/spec/username"),
         me.at("/status/userInfo/username")
     );
     assert_eq!(created.at("/spec/groups"), me.at("/status/userInfo/groups"));
     assert_eq!(created.at("/status"), &json!({}));
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn only_approval_changes_a_request() {
     let api = Api::start().await;
     let name = api.unique("csr");
-    let created = api.create(REQUESTS, &request(&name)).await.expect_code(201);
+    let created = api.created(REQUESTS, &request(&name)).await;
     let path = format!("{REQUESTS}/{name}");
     api.delete_at_end(path.clone());
     let mut changed = created.json.clone();
     changed["spec"]["usages"] = json!(["server auth"]);
     changed["metadata"]["labels"] = json!({"a": "b"});
-    let updated = api.put(&path, &changed).await.expect_code(200);
+    let updated = api.replaced(&path, &changed).await;
     assert_eq!(updated.at("/spec/usages"), &json!(["client auth"]));
     assert_eq!(updated.at("/metadata/labels/a"), "b");
 
@@ -67,10 +66,7 @@ async fn only_approval_changes_a_request() {
     approved["status"]["conditions"] = json!([
         {"type": "Approved", "status": "True", "reason": "Test", "message": "fine"},
     ]);
-    let approved = api
-        .put(&format!("{path}/approval"), &approved)
-        .await
-        .expect_code(200);
+    let approved = api.replaced(&format!("{path}/approval"), &approved).await;
     let condition = approved.at("/status/conditions/0");
     assert_eq!(condition["type"], "Approved");
     assert!(condition["lastUpdateTime"].is_string());
@@ -89,7 +85,6 @@ async fn only_approval_changes_a_request() {
     assert_eq!(cells[2], "example.com/tests");
     assert_eq!(cells[4], "<none>");
     assert_eq!(cells[5], "Approved");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -117,5 +112,4 @@ async fn invalid_requests_are_rejected() {
             refused.message()
         );
     }
-    api.finish().await;
 }

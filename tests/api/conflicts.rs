@@ -10,13 +10,8 @@ async fn update_of_an_old_version_is_a_conflict() {
     let crd = api.crd().create().await;
     let path = api.group_path("apps/v1", "deployments/one");
     let all = api.group_path("apps/v1", "deployments");
-    let old = api
-        .create(&all, &objects::deployment("one"))
-        .await
-        .expect_code(201);
-    api.merge(&path, &json!({"spec": {"replicas": 2}}))
-        .await
-        .expect_code(200);
+    let old = api.created(&all, &objects::deployment("one")).await;
+    api.merged(&path, &json!({"spec": {"replicas": 2}})).await;
     let response = api
         .put(&path, &old.json)
         .await
@@ -30,20 +25,14 @@ async fn update_of_an_old_version_is_a_conflict() {
         response.message()
     );
 
-    let old = api
-        .create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
-    api.merge(&crd.path_of("one"), &json!({"spec": {"a": 2}}))
-        .await
-        .expect_code(200);
+    let old = crd.created("one", json!({})).await;
+    crd.merged("one", &json!({"spec": {"a": 2}})).await;
     let response = api
         .put(&crd.path_of("one"), &old.json)
         .await
         .expect_failure(409, "Conflict");
     assert_eq!(response.details()["group"], crd.group());
     assert_eq!(response.details()["kind"], "widgets");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -51,15 +40,11 @@ async fn update_of_the_current_version_succeeds() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     let mut update = made.json.clone();
     update["data"] = json!({"key": "1"});
-    let updated = api.put(&path, &update).await.expect_code(200);
+    let updated = api.replaced(&path, &update).await;
     assert_ne!(updated.resource_version(), made.resource_version());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -67,17 +52,12 @@ async fn only_custom_objects_require_a_version_for_updates() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("one", json!({})))
+        .await;
     let update = objects::config_map("one", json!({"key": "1"}));
-    api.put(&api.ns_path("configmaps/one"), &update)
-        .await
-        .expect_code(200);
+    api.replaced(&api.ns_path("configmaps/one"), &update).await;
 
-    api.create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({})).await;
     let response = api
         .put(&crd.path_of("one"), &crd.object("one", json!({"a": 1})))
         .await;
@@ -86,7 +66,6 @@ async fn only_custom_objects_require_a_version_for_updates() {
         response.causes(),
         [("FieldValueInvalid", "metadata.resourceVersion")]
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -94,12 +73,9 @@ async fn patch_can_require_a_version() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     let patch = |value: &str| json!({"metadata": {"resourceVersion": made.resource_version()}, "data": {"key": value}});
-    api.merge(&path, &patch("1")).await.expect_code(200);
+    api.merged(&path, &patch("1")).await;
     for kind in [PatchType::Merge, PatchType::Strategic] {
         let response = api
             .patch(&path, kind, &patch("2"))
@@ -116,24 +92,18 @@ async fn patch_can_require_a_version() {
         .await
         .expect_failure(409, "Conflict");
     assert_eq!(api.get(&path).await.at("/data/key"), "1");
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn patch_of_a_custom_object_can_require_a_version_and_a_uid() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
-    let made = api
-        .create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
+    let made = crd.created("one", json!({})).await;
     let patch = json!({
         "metadata": {"resourceVersion": made.resource_version(), "uid": made.uid()},
         "spec": {"a": 1},
     });
-    api.merge(&crd.path_of("one"), &patch)
-        .await
-        .expect_code(200);
+    crd.merged("one", &patch).await;
     api.merge(&crd.path_of("one"), &patch)
         .await
         .expect_failure(409, "Conflict");
@@ -143,7 +113,6 @@ async fn patch_of_a_custom_object_can_require_a_version_and_a_uid() {
     api.merge(&crd.path_of("one/status"), &status)
         .await
         .expect_failure(409, "Conflict");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -151,9 +120,7 @@ async fn creation_of_an_existing_object_is_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.group_path("apps/v1", "deployments");
-    api.create(&path, &objects::deployment("one"))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::deployment("one")).await;
     let response = api.create(&path, &objects::deployment("one")).await;
     let response = response.expect_failure(409, "AlreadyExists");
     assert_eq!(response.details()["name"], "one");
@@ -164,13 +131,10 @@ async fn creation_of_an_existing_object_is_rejected() {
         r#"deployments.apps "one" already exists"#
     );
 
-    api.create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({})).await;
     let response = api.create(&crd.path(), &crd.object("one", json!({}))).await;
     let response = response.expect_failure(409, "AlreadyExists");
     assert_eq!(response.details()["kind"], "widgets");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -198,7 +162,6 @@ async fn update_and_patch_of_a_missing_object_are_rejected() {
     api.put(&crd.path_of("one"), &object)
         .await
         .expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -207,9 +170,9 @@ async fn update_of_a_recreated_object_is_a_conflict() {
     let all = api.ns_path("configmaps");
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
-    let former = api.create(&all, &object).await.expect_code(201);
-    api.delete(&path).await.expect_code(200);
-    api.create(&all, &object).await.expect_code(201);
+    let former = api.created(&all, &object).await;
+    api.deleted(&path).await;
+    api.created(&all, &object).await;
 
     let mut update = former.json.clone();
     api.put(&path, &update)
@@ -224,7 +187,6 @@ async fn update_of_a_recreated_object_is_a_conflict() {
         .await
         .expect_failure(409, "Conflict");
     assert!(response.message().contains("UID"), "{}", response.message());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -243,7 +205,6 @@ async fn creation_with_a_version_is_rejected() {
     api.get(&api.ns_path("configmaps/one"))
         .await
         .expect_code(404);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -251,9 +212,7 @@ async fn concurrent_patches_of_different_keys_are_all_kept() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
-    api.create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("configmaps"), &object).await;
     // The server retries a conflicting patch a limited number of times; this stays below the limit.
     let keys = ["a", "b", "c", "d"];
     let patches = keys.map(|key| json!({"data": {key: key}}));
@@ -266,7 +225,6 @@ async fn concurrent_patches_of_different_keys_are_all_kept() {
         data.json["data"],
         json!({"a": "a", "b": "b", "c": "c", "d": "d"})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -274,10 +232,7 @@ async fn exactly_one_of_concurrent_updates_succeeds() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     let updates: Vec<_> = (0..8)
         .map(|number| {
             let mut update = made.json.clone();
@@ -289,5 +244,4 @@ async fn exactly_one_of_concurrent_updates_succeeds() {
     let mut codes: Vec<_> = responses.iter().map(|response| response.code).collect();
     codes.sort_unstable();
     assert_eq!(codes, [200, 409, 409, 409, 409, 409, 409, 409]);
-    api.finish().await;
 }

@@ -102,9 +102,8 @@ async fn objects_are_converted_to_the_version_of_the_request() {
     let crd = install(&api, &webhook).await;
     let object = widget(&crd, "v2", "a", json!({"width": 3, "height": 4}));
     let created = api
-        .create(&path(&api, &crd, "v2", "widgets"), &object)
-        .await
-        .expect_code(201);
+        .created(&path(&api, &crd, "v2", "widgets"), &object)
+        .await;
     assert_eq!(created.json["spec"], json!({"width": 3, "height": 4}));
     assert_eq!(created.json["apiVersion"], format!("{}/v2", crd.group()));
     let v1 = api.get(&path(&api, &crd, "v1", "widgets/a")).await.ok();
@@ -120,7 +119,6 @@ async fn objects_are_converted_to_the_version_of_the_request() {
         .await
         .ok();
     assert_eq!(limited.items()[0]["spec"], json!({"width": 3, "height": 4}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -129,9 +127,8 @@ async fn conversion_review_has_the_object_and_the_version() {
     let webhook = Webhook::start(|call| success(call, |_| {})).await;
     let crd = install(&api, &webhook).await;
     let object = widget(&crd, "v1", "a", json!({"size": "1x2"}));
-    api.create(&path(&api, &crd, "v1", "widgets"), &object)
-        .await
-        .expect_code(201);
+    api.created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
     api.get(&path(&api, &crd, "v2", "widgets/a")).await.ok();
     let calls = webhook.calls_to("/convert");
     let call = calls
@@ -145,7 +142,6 @@ async fn conversion_review_has_the_object_and_the_version() {
     let sent = &call.request()["objects"][0];
     assert_eq!(sent["spec"], json!({"size": "1x2"}));
     assert_eq!(sent["metadata"]["name"], "a");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -155,20 +151,18 @@ async fn watches_are_converted() {
     let crd = install(&api, &webhook).await;
     let widgets = path(&api, &crd, "v1", "widgets");
     let object = widget(&crd, "v1", "a", json!({"size": "1x2"}));
-    let first = api.create(&widgets, &object).await.expect_code(201);
+    let first = api.created(&widgets, &object).await;
     let v2 = path(&api, &crd, "v2", "widgets");
     let mut watch = api.watch(&v2).await;
     let event = watch.next_change().await;
     assert_eq!(event.brief(), ("ADDED", "a"));
     assert_eq!(event.object["spec"], json!({"width": 1, "height": 2}));
     let patch = json!({"spec": {"size": "5x6"}});
-    api.merge(&format!("{widgets}/a"), &patch)
-        .await
-        .expect_code(200);
+    api.merged(&format!("{widgets}/a"), &patch).await;
     let event = watch.next_change().await;
     assert_eq!(event.brief(), ("MODIFIED", "a"));
     assert_eq!(event.object["spec"], json!({"width": 5, "height": 6}));
-    api.delete(&format!("{widgets}/a")).await.expect_code(200);
+    api.deleted(&format!("{widgets}/a")).await;
     let event = watch.next_change().await;
     assert_eq!(event.brief(), ("DELETED", "a"));
     assert_eq!(event.object["spec"], json!({"width": 5, "height": 6}));
@@ -177,7 +171,6 @@ async fn watches_are_converted() {
     let event = again.next_change().await;
     assert_eq!(event.brief(), ("MODIFIED", "a"));
     assert_eq!(event.object["spec"], json!({"width": 5, "height": 6}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -186,9 +179,8 @@ async fn writes_in_another_version_are_stored_in_the_storage_version() {
     let webhook = Webhook::start(|call| success(call, |_| {})).await;
     let crd = install(&api, &webhook).await;
     let object = widget(&crd, "v1", "a", json!({"size": "1x2"}));
-    api.create(&path(&api, &crd, "v1", "widgets"), &object)
-        .await
-        .expect_code(201);
+    api.created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
     let (v1, v2) = (
         path(&api, &crd, "v1", "widgets/a"),
         path(&api, &crd, "v2", "widgets/a"),
@@ -202,9 +194,7 @@ async fn writes_in_another_version_are_stored_in_the_storage_version() {
         {"op": "test", "path": "/spec/width", "value": 7},
         {"op": "replace", "path": "/spec/height", "value": 8},
     ]);
-    api.patch(&v2, PatchType::Json, &patch)
-        .await
-        .expect_code(200);
+    api.patched(&v2, PatchType::Json, &patch).await;
     assert_eq!(api.get(&v1).await.ok().json["spec"]["size"], "7x8");
 
     let mut object = api.get(&v2).await.ok().json;
@@ -222,7 +212,6 @@ async fn writes_in_another_version_are_stored_in_the_storage_version() {
 
     let invalid = json!({"spec": {"width": "wide"}});
     api.merge(&v2, &invalid).await.expect_code(422);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -263,7 +252,6 @@ async fn applies_in_different_versions_conflict() {
         .collect();
     assert_eq!(managers, ["builder"]);
     assert_eq!(api.get(&v1).await.ok().json["spec"]["size"], "5x2");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -274,7 +262,7 @@ async fn selectors_match_the_converted_object() {
     let widgets = path(&api, &crd, "v1", "widgets");
     for (name, size) in [("a", "1x2"), ("b", "3x4")] {
         let object = widget(&crd, "v1", name, json!({"size": size}));
-        api.create(&widgets, &object).await.expect_code(201);
+        api.created(&widgets, &object).await;
     }
     let v2 = path(&api, &crd, "v2", "widgets?fieldSelector=spec.width=3");
     let list = eventually("both objects to be selectable", async || {
@@ -291,7 +279,6 @@ async fn selectors_match_the_converted_object() {
     ))
     .await
     .expect_code(400);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -300,9 +287,8 @@ async fn tables_show_the_columns_of_the_version() {
     let webhook = Webhook::start(|call| success(call, |_| {})).await;
     let crd = install(&api, &webhook).await;
     let object = widget(&crd, "v1", "a", json!({"size": "6x2"}));
-    api.create(&path(&api, &crd, "v1", "widgets"), &object)
-        .await
-        .expect_code(201);
+    api.created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
     let table = api
         .request(http::Method::GET, &path(&api, &crd, "v2", "widgets/a"))
         .header(
@@ -313,7 +299,6 @@ async fn tables_show_the_columns_of_the_version() {
         .await
         .ok();
     assert_eq!(table.at("/rows/0/cells"), &json!(["a", 6]));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -322,16 +307,14 @@ async fn old_objects_stay_readable_after_a_change_of_the_storage_version() {
     let webhook = Webhook::start(|call| success(call, |_| {})).await;
     let crd = install(&api, &webhook).await;
     let object = widget(&crd, "v1", "a", json!({"size": "1x2"}));
-    api.create(&path(&api, &crd, "v1", "widgets"), &object)
-        .await
-        .expect_code(201);
+    api.created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
     let switch = json!([
         {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
         {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
     ]);
-    api.patch(&crd.definition_path(), PatchType::Json, &switch)
-        .await
-        .expect_code(200);
+    api.patched(&crd.definition_path(), PatchType::Json, &switch)
+        .await;
     let stored = eventually("both versions to be stored", async || {
         let definition = api.get(&crd.definition_path()).await.ok();
         let stored = definition.at("/status/storedVersions").clone();
@@ -350,7 +333,6 @@ async fn old_objects_stay_readable_after_a_change_of_the_storage_version() {
     assert_eq!(merged.json["spec"], json!({"size": "3x3"}));
     let read = api.get(&v2).await.ok();
     assert_eq!(read.json["spec"], json!({"width": 3, "height": 3}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -366,14 +348,12 @@ async fn conversion_changes_only_labels_and_annotations_of_metadata() {
     .await;
     let crd = install(&api, &webhook).await;
     let object = widget(&crd, "v1", "a", json!({"size": "1x2"}));
-    api.create(&path(&api, &crd, "v1", "widgets"), &object)
-        .await
-        .expect_code(201);
+    api.created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
     let read = api.get(&path(&api, &crd, "v2", "widgets/a")).await.ok();
     assert_eq!(read.at("/metadata/labels"), &json!({"converted": "yes"}));
     assert_eq!(read.at("/metadata/finalizers"), &Value::Null);
     assert_eq!(read.at("/metadata/generation"), &json!(1));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -389,13 +369,11 @@ async fn admission_webhooks_get_the_version_of_their_rule() {
     let hook = webhook.hook(&api, "admit.example.com", "/admit", &rules);
     webhook.validate_with(&api, "admit", &[hook]).await;
     let object = widget(&crd, "v2", "a", json!({"width": 3, "height": 4}));
-    api.create(&path(&api, &crd, "v2", "widgets"), &object)
-        .await
-        .expect_code(201);
+    api.created(&path(&api, &crd, "v2", "widgets"), &object)
+        .await;
     let calls = webhook.calls_to("/admit");
     assert_eq!(calls[0].request()["object"]["spec"], json!({"size": "3x4"}));
     assert_eq!(calls[0].request()["requestKind"]["version"], "v2");
-    api.finish().await;
 }
 
 /// Returns an invalid response, by the name of the object.
@@ -531,7 +509,6 @@ async fn invalid_conversion_responses_are_rejected() {
             .await
             .expect_code(404);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -540,9 +517,8 @@ async fn failing_conversion_webhook_does_not_affect_the_storage_version() {
     let webhook = Webhook::start(garble).await;
     let crd = install(&api, &webhook).await;
     let object = widget(&crd, "v1", "refused", json!({"size": "1x2"}));
-    api.create(&path(&api, &crd, "v1", "widgets"), &object)
-        .await
-        .expect_code(201);
+    api.created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
     let v2 = path(&api, &crd, "v2", "widgets/refused");
     let message = format!(
         "conversion webhook for {}/v1, Kind=Widget failed: no such size",
@@ -557,10 +533,7 @@ async fn failing_conversion_webhook_does_not_affect_the_storage_version() {
         assert_eq!(refused.json["message"], message);
     }
     let v1 = path(&api, &crd, "v1", "widgets/refused");
-    api.merge(&v1, &json!({"spec": {"size": "5x5"}}))
-        .await
-        .expect_code(200);
-    api.delete(&v1).await.expect_code(200);
+    api.merged(&v1, &json!({"spec": {"size": "5x5"}})).await;
+    api.deleted(&v1).await;
     api.get(&v1).await.expect_code(404);
-    api.finish().await;
 }

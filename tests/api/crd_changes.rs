@@ -13,12 +13,12 @@ fn condition<'a>(crd: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 async fn definition(api: &Api, crd: &Crd<'_>) -> Value {
-    api.get(&crd.definition_path()).await.expect_code(200).json
+    api.found(&crd.definition_path()).await.json
 }
 
 async fn await_condition(api: &Api, path: &str, name: &str, status: &str) -> Value {
     eventually("the condition to be set", async || {
-        let crd = api.get(path).await.expect_code(200).json;
+        let crd = api.found(path).await.json;
         (condition(&crd, name) == Some(status)).then_some(crd)
     })
     .await
@@ -54,25 +54,21 @@ async fn new_schema_ends_watches() {
         .await;
     let create = async |name: &str, spec: Value| {
         let object = crd.object(name, json!({ "spec": spec }));
-        api.create(&crd.path(), &object).await.expect_code(201).json
+        api.created(&crd.path(), &object).await.json
     };
     create("first", json!({})).await;
     let mut watch = api.watch(&crd.path()).await;
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "first"));
 
     let annotated = json!({"metadata": {"annotations": {"a": "b"}}});
-    api.merge(&crd.definition_path(), &annotated)
-        .await
-        .expect_code(200);
+    api.merged(&crd.definition_path(), &annotated).await;
     create("second", json!({})).await;
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "second"));
 
     let mut changed = definition(&api, &crd).await;
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         ["b"] = text;
-    api.put(&crd.definition_path(), &changed)
-        .await
-        .expect_code(200);
+    api.replaced(&crd.definition_path(), &changed).await;
     assert!(watch.closed().await.is_empty(), "it ends without a word");
 
     eventually("the new field to be kept", async || {
@@ -82,40 +78,30 @@ async fn new_schema_ends_watches() {
     })
     .await;
     assert!(api.get(&crd.path_of("first")).await.code == 200);
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn changed_names_end_watches() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    api.create(&crd.path(), &crd.object("first", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("first", json!({})).await;
     let mut watch = api.watch(&crd.path()).await;
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "first"));
     let patch = json!({"spec": {"names": {"categories": ["all"]}}});
-    api.merge(&crd.definition_path(), &patch)
-        .await
-        .expect_code(200);
+    api.merged(&crd.definition_path(), &patch).await;
     assert!(watch.closed().await.is_empty());
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn late_reader_gets_the_last_events_of_a_recreated_crd() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    api.create(&crd.path(), &crd.object("a", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("a", json!({})).await;
     let mut watch = api.watch(&crd.path()).await;
-    api.delete(&crd.definition_path()).await.expect_code(200);
+    api.deleted(&crd.definition_path()).await;
     await_code(&api, &crd.definition_path(), 404).await;
     let again = api.crd().create().await;
-    api.create(&again.path(), &again.object("b", json!({})))
-        .await
-        .expect_code(201);
+    again.created("b", json!({})).await;
 
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "a"));
     assert_eq!(watch.next_change().await.brief(), ("DELETED", "a"));
@@ -124,7 +110,6 @@ async fn late_reader_gets_the_last_events_of_a_recreated_crd() {
         "events of the recreated CRD are not sent"
     );
     assert_eq!(api.get(&again.path()).await.ok().item_names(), ["b"]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -169,16 +154,13 @@ async fn status_is_written_unchanged() {
         refused.causes(),
         [("FieldValueInvalid", "status.acceptedNames.plural")]
     );
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn unestablished_crd_is_not_served_and_keeps_its_objects() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    api.create(&crd.path(), &crd.object("a", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("a", json!({})).await;
     write_status(&api, &crd, |definition| {
         definition["status"]["conditions"] = json!([]);
     })
@@ -199,7 +181,6 @@ async fn unestablished_crd_is_not_served_and_keeps_its_objects() {
     assert_eq!(back["status"]["acceptedNames"], back["spec"]["names"]);
     await_code(&api, &crd.path(), 200).await;
     assert_eq!(api.get(&crd.path()).await.ok().item_names(), ["a"]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -220,7 +201,6 @@ async fn established_requires_accepted_names() {
     let back = await_condition(&api, &path, "Established", "True").await;
     assert_eq!(condition(&back, "NamesAccepted"), Some("True"));
     await_code(&api, &crd.path(), 200).await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -234,13 +214,13 @@ async fn released_names_are_served() {
     let second = api.crd().named("others", "other", "Other").create().await;
     let path = second.definition_path();
     let wants = json!({"spec": {"names": {"shortNames": ["zz"]}}});
-    api.merge(&path, &wants).await.expect_code(200);
+    api.merged(&path, &wants).await;
     let refused = await_condition(&api, &path, "NamesAccepted", "False").await;
     assert_eq!(condition(&refused, "Established"), Some("True"));
 
     // The name is not requested any more, but the condition stays until the next evaluation.
     let nothing = json!({"spec": {"names": {"shortNames": null}}});
-    let settled = api.merge(&path, &nothing).await.expect_code(200);
+    let settled = api.merged(&path, &nothing).await;
     assert_eq!(
         settled.at("/spec/names"),
         settled.at("/status/acceptedNames")
@@ -248,8 +228,8 @@ async fn released_names_are_served() {
     let settled = definition(&api, &second).await;
     assert_eq!(condition(&settled, "NamesAccepted"), Some("False"));
 
-    api.merge(&path, &wants).await.expect_code(200);
-    api.delete(&owner.definition_path()).await.expect_code(200);
+    api.merged(&path, &wants).await;
+    api.deleted(&owner.definition_path()).await;
     let accepted = await_condition(&api, &path, "NamesAccepted", "True").await;
     assert_eq!(
         accepted["status"]["acceptedNames"]["shortNames"],
@@ -267,5 +247,4 @@ async fn released_names_are_served() {
             .then_some(())
     })
     .await;
-    api.finish().await;
 }

@@ -35,7 +35,7 @@ async fn crd_is_accepted_and_established() {
         })
         .create()
         .await;
-    let definition = api.get(&crd.definition_path()).await.expect_code(200);
+    let definition = api.found(&crd.definition_path()).await;
     // Omitted names are defaulted.
     let names = json!({
         "plural": "widgets",
@@ -61,7 +61,6 @@ async fn crd_is_accepted_and_established() {
         pair("True", "InitialNamesAccepted")
     );
     assert_eq!(definition.generation(), 1, "the status is excluded");
-    api.finish().await;
 }
 
 type Change = fn(&mut Value);
@@ -163,7 +162,6 @@ async fn invalid_crds_are_rejected() {
     }
     let list = api.get(CRDS).await.ok();
     assert!(!list.text().contains(&api.group()), "nothing is stored");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -185,7 +183,6 @@ async fn protected_groups_require_an_approval() {
             "metadata.annotations[api-approved.kubernetes.io]"
         )]
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -218,12 +215,11 @@ async fn scope_and_group_are_immutable() {
         "{}",
         group.text()
     );
-    api.finish().await;
 }
 
 async fn await_names(api: &Api, path: &str, status: &str) -> Value {
     eventually("the names to be judged", async || {
-        let definition = api.get(path).await.expect_code(200).json;
+        let definition = api.found(path).await.json;
         (condition(&definition, "NamesAccepted").0 == status).then_some(definition)
     })
     .await
@@ -235,7 +231,7 @@ async fn conflicting_names_are_accepted_after_they_are_released() {
     let first = api.crd().create().await;
     // Another plural, and therefore another CRD, but the same kind.
     let second = api.crd().named("others", "other", "Widget");
-    let created = api.create(CRDS, second.definition()).await.expect_code(201);
+    let created = api.created(CRDS, second.definition()).await;
     let path = format!("{CRDS}/{}", created.name());
     api.delete_at_end(path.clone());
 
@@ -253,7 +249,7 @@ async fn conflicting_names_are_accepted_after_they_are_released() {
     assert_ne!(refused["status"]["acceptedNames"]["kind"], "Widget");
     let others = format!("/apis/{}/others", first.api_version());
     api.get(&others).await.expect_code(404);
-    api.get(&first.path()).await.expect_code(200);
+    api.found(&first.path()).await;
 
     api.delete(&first.definition_path()).await.ok();
     let accepted = await_names(&api, &path, "True").await;
@@ -262,7 +258,6 @@ async fn conflicting_names_are_accepted_after_they_are_released() {
         (api.get(&others).await.code == 200).then_some(())
     })
     .await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -273,7 +268,7 @@ async fn used_short_name_is_a_conflict() {
         .crd()
         .named("others", "other", "Other")
         .edit(|crd| crd["spec"]["names"]["shortNames"] = json!(["widget"]));
-    let created = api.create(CRDS, second.definition()).await.expect_code(201);
+    let created = api.created(CRDS, second.definition()).await;
     let path = format!("{CRDS}/{}", created.name());
     api.delete_at_end(path.clone());
     let refused = await_names(&api, &path, "False").await;
@@ -289,7 +284,6 @@ async fn used_short_name_is_a_conflict() {
         refused["status"]["acceptedNames"]["shortNames"],
         Value::Null
     );
-    api.finish().await;
 }
 
 async fn gone(api: &Api, crd: &Crd<'_>) {
@@ -303,13 +297,11 @@ async fn gone(api: &Api, crd: &Crd<'_>) {
 async fn deletion_of_a_crd_deletes_its_objects() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    api.create(&crd.path(), &crd.object("a", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("a", json!({})).await;
     let mut watch = api.watch(&crd.path()).await;
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "a"));
 
-    let deleted = api.delete(&crd.definition_path()).await.expect_code(200);
+    let deleted = api.deleted(&crd.definition_path()).await;
     assert_eq!(deleted.json["kind"], "CustomResourceDefinition");
     assert!(deleted.at("/metadata/deletionTimestamp").is_string());
     assert_eq!(
@@ -332,10 +324,7 @@ async fn deletion_of_a_crd_deletes_its_objects() {
         api.get(&again.path()).await.ok().items().is_empty(),
         "it starts again"
     );
-    api.create(&again.path(), &again.object("a", json!({})))
-        .await
-        .expect_code(201);
-    api.finish().await;
+    again.created("a", json!({})).await;
 }
 
 #[tokio::test]
@@ -344,14 +333,12 @@ async fn finalizers_of_objects_block_the_deletion_of_their_crd() {
     let crd = api.crd().create().await;
     let mut held = crd.object("held", json!({}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    api.create(&crd.path(), &held).await.expect_code(201);
-    api.create(&crd.path(), &crd.object("free", json!({})))
-        .await
-        .expect_code(201);
-    api.delete(&crd.definition_path()).await.expect_code(200);
+    api.created(&crd.path(), &held).await;
+    crd.created("free", json!({})).await;
+    api.deleted(&crd.definition_path()).await;
 
     eventually("the objects to be deleted", async || {
-        let list = api.get(&crd.path()).await.expect_code(200);
+        let list = api.found(&crd.path()).await;
         let marked = list
             .items()
             .iter()
@@ -359,7 +346,7 @@ async fn finalizers_of_objects_block_the_deletion_of_their_crd() {
         (list.item_names() == ["held"] && marked).then_some(())
     })
     .await;
-    let definition = api.get(&crd.definition_path()).await.expect_code(200);
+    let definition = api.found(&crd.definition_path()).await;
     assert_eq!(condition(&definition.json, "Terminating").0, "True");
     let refused = api.create(&crd.path(), &crd.object("new", json!({}))).await;
     let refused = refused.expect_failure(403, "Forbidden");
@@ -368,9 +355,6 @@ async fn finalizers_of_objects_block_the_deletion_of_their_crd() {
         &json!({"name": "new", "group": crd.group(), "kind": "widgets"})
     );
     let released = json!({"metadata": {"finalizers": null}});
-    api.merge(&crd.path_of("held"), &released)
-        .await
-        .expect_code(200);
+    crd.merged("held", &released).await;
     gone(&api, &crd).await;
-    api.finish().await;
 }

@@ -9,7 +9,7 @@ async fn main_writes_ignore_the_status_with_its_subresource() {
     let crd = api.crd().with_status().create().await;
     let mut object = crd.object("a", json!({"x": 1}));
     object["status"] = json!({"phase": "Dreaming"});
-    let created = api.create(&crd.path(), &object).await.expect_code(201);
+    let created = api.created(&crd.path(), &object).await;
     assert_eq!(
         created.json["status"],
         Value::Null,
@@ -17,32 +17,27 @@ async fn main_writes_ignore_the_status_with_its_subresource() {
     );
 
     let status = json!({"status": {"phase": "Running"}});
-    api.merge(&crd.path_of("a/status"), &status)
-        .await
-        .expect_code(200);
+    crd.merged("a/status", &status).await;
     let patch = json!({"spec": {"x": 2}, "status": {"phase": "Broken"}});
-    let patched = api.merge(&crd.path_of("a"), &patch).await.expect_code(200);
+    let patched = crd.merged("a", &patch).await;
     assert_eq!(patched.json["spec"], json!({"x": 2}));
     assert_eq!(patched.json["status"], json!({"phase": "Running"}));
     let mut object = patched.json.clone();
     object.as_object_mut().unwrap().remove("status");
-    let put = api.put(&crd.path_of("a"), &object).await.expect_code(200);
+    let put = api.replaced(&crd.path_of("a"), &object).await;
     assert_eq!(put.json["status"], json!({"phase": "Running"}));
     assert_eq!(
         put.resource_version(),
         patched.resource_version(),
         "so there is no change"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn status_writes_ignore_other_fields() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
-    api.create(&crd.path(), &crd.object("a", json!({"x": 1})))
-        .await
-        .expect_code(201);
+    crd.created("a", json!({"x": 1})).await;
     let patch = json!({
         "metadata": {
             "labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["example.com/hold"],
@@ -50,31 +45,24 @@ async fn status_writes_ignore_other_fields() {
         "spec": {"x": 2},
         "status": {"phase": "Running"},
     });
-    let patched = api
-        .merge(&crd.path_of("a/status"), &patch)
-        .await
-        .expect_code(200);
+    let patched = crd.merged("a/status", &patch).await;
     assert_eq!(patched.json["kind"], "Widget");
     assert_eq!(patched.json["status"], json!({"phase": "Running"}));
     assert_eq!(patched.json["spec"], json!({"x": 1}));
     for field in ["labels", "annotations", "finalizers"] {
         assert_eq!(patched.json["metadata"][field], Value::Null, "{field}");
     }
-    let read = api.get(&crd.path_of("a/status")).await.expect_code(200);
+    let read = crd.found("a/status").await;
     assert_eq!(read.json, api.get(&crd.path_of("a")).await.ok().json);
 
     let mut object = patched.json.clone();
     object["status"] = json!({"phase": "Done"});
     object["spec"] = json!({"x": 3});
-    let put = api
-        .put(&crd.path_of("a/status"), &object)
-        .await
-        .expect_code(200);
+    let put = api.replaced(&crd.path_of("a/status"), &object).await;
     assert_eq!(put.json["status"], json!({"phase": "Done"}));
     assert_eq!(put.json["spec"], json!({"x": 1}));
     let stale = api.put(&crd.path_of("a/status"), &object).await;
     stale.expect_failure(409, "Conflict");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -88,9 +76,7 @@ async fn status_is_validated_where_it_is_written() {
         },
     });
     let crd = api.crd().schema(schema).with_status().create().await;
-    api.create(&crd.path(), &crd.object("a", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("a", json!({})).await;
     let bad = api
         .merge(
             &crd.path_of("a/status"),
@@ -100,12 +86,8 @@ async fn status_is_validated_where_it_is_written() {
     let bad = bad.expect_failure(422, "Invalid");
     assert_eq!(bad.causes(), [("FieldValueTypeInvalid", "status.count")]);
     let good = json!({"status": {"count": 1, "unknown": true}});
-    let good = api
-        .merge(&crd.path_of("a/status"), &good)
-        .await
-        .expect_code(200);
+    let good = crd.merged("a/status", &good).await;
     assert_eq!(good.json["status"], json!({"count": 1}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -114,10 +96,10 @@ async fn status_without_its_subresource_is_a_plain_field() {
     let crd = api.crd().create().await;
     let mut object = crd.object("a", json!({}));
     object["status"] = json!({"phase": "New"});
-    let created = api.create(&crd.path(), &object).await.expect_code(201);
+    let created = api.created(&crd.path(), &object).await;
     assert_eq!(created.json["status"], json!({"phase": "New"}));
     let patch = json!({"status": {"phase": "Running"}});
-    let patched = api.merge(&crd.path_of("a"), &patch).await.expect_code(200);
+    let patched = crd.merged("a", &patch).await;
     assert_eq!(patched.json["status"], json!({"phase": "Running"}));
     assert_eq!(patched.generation(), 2, "and it counts");
     api.get(&crd.path_of("a/status"))
@@ -129,7 +111,6 @@ async fn status_without_its_subresource_is_a_plain_field() {
     api.get(&crd.path_of("a/scale"))
         .await
         .expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -177,7 +158,6 @@ async fn generation_counts_effective_changes_only() {
     api.merge(&path, &json!({"metadata": {"finalizers": null}}))
         .await
         .ok();
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -189,12 +169,9 @@ async fn scale_reads_and_writes_the_replicas() {
         .await
         .ok();
     let status = json!({"status": {"replicas": 1, "selector": "app=a"}});
-    let stated = api
-        .merge(&crd.path_of("a/status"), &status)
-        .await
-        .expect_code(200);
+    let stated = crd.merged("a/status", &status).await;
 
-    let scale = api.get(&crd.path_of("a/scale")).await.expect_code(200);
+    let scale = crd.found("a/scale").await;
     assert_eq!(scale.json["kind"], "Scale");
     assert_eq!(scale.json["apiVersion"], "autoscaling/v1");
     assert_eq!(scale.name(), "a");
@@ -209,20 +186,14 @@ async fn scale_reads_and_writes_the_replicas() {
     let mut wanted = scale.json.clone();
     wanted["spec"]["replicas"] = json!(4);
     wanted["status"]["replicas"] = json!(4);
-    let put = api
-        .put(&crd.path_of("a/scale"), &wanted)
-        .await
-        .expect_code(200);
+    let put = api.replaced(&crd.path_of("a/scale"), &wanted).await;
     assert_eq!(put.json["spec"], json!({"replicas": 4}));
     assert_eq!(put.at("/status/replicas"), 1);
     api.put(&crd.path_of("a/scale"), &wanted)
         .await
         .expect_failure(409, "Conflict");
     let patch = json!({"spec": {"replicas": 6}});
-    let patched = api
-        .merge(&crd.path_of("a/scale"), &patch)
-        .await
-        .expect_code(200);
+    let patched = crd.merged("a/scale", &patch).await;
     assert_eq!(patched.json["spec"], json!({"replicas": 6}));
     let object = api.get(&crd.path_of("a")).await.ok();
     assert_eq!(object.json["spec"], json!({"replicas": 6}));
@@ -233,5 +204,4 @@ async fn scale_reads_and_writes_the_replicas() {
     api.merge(&crd.path_of("a/scale"), &negative)
         .await
         .expect_failure(422, "Invalid");
-    api.finish().await;
 }

@@ -27,15 +27,11 @@ async fn object_is_readable_in_each_served_version() {
     let crd = three_versions(&api).create().await;
     let object = crd.object("a", json!({"x": 1}));
     let created = api
-        .create(&path(&api, &crd, "v1", "widgets"), &object)
-        .await
-        .expect_code(201);
+        .created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
     let v2 = format!("{}/v2", crd.group());
 
-    let other = api
-        .get(&path(&api, &crd, "v2", "widgets/a"))
-        .await
-        .expect_code(200);
+    let other = api.found(&path(&api, &crd, "v2", "widgets/a")).await;
     assert_eq!(other.json["apiVersion"], v2);
     assert_eq!(other.uid(), created.uid());
     assert_eq!(other.resource_version(), created.resource_version());
@@ -44,10 +40,7 @@ async fn object_is_readable_in_each_served_version() {
         json!({"x": 1}),
         "nothing but the version is converted"
     );
-    let list = api
-        .get(&path(&api, &crd, "v2", "widgets"))
-        .await
-        .expect_code(200);
+    let list = api.found(&path(&api, &crd, "v2", "widgets")).await;
     assert_eq!(list.json["apiVersion"], v2);
     assert_eq!(list.items()[0]["apiVersion"], v2);
 
@@ -55,19 +48,14 @@ async fn object_is_readable_in_each_served_version() {
     assert_eq!(watch.next_change().await.object["apiVersion"], v2);
     let patch = json!({"spec": {"y": 2}});
     let patched = api
-        .merge(&path(&api, &crd, "v2", "widgets/a"), &patch)
-        .await
-        .expect_code(200);
+        .merged(&path(&api, &crd, "v2", "widgets/a"), &patch)
+        .await;
     assert_eq!(patched.json["apiVersion"], v2);
     let event = watch.next_change().await;
     assert_eq!(event.brief(), ("MODIFIED", "a"));
     assert_eq!(event.object["apiVersion"], v2);
-    let first = api
-        .get(&path(&api, &crd, "v1", "widgets/a"))
-        .await
-        .expect_code(200);
+    let first = api.found(&path(&api, &crd, "v1", "widgets/a")).await;
     assert_eq!(first.json["spec"], json!({"x": 1, "y": 2}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -95,7 +83,6 @@ async fn unserved_version_is_not_found() {
         json!([version("v2"), version("v1")])
     );
     assert_eq!(group.json["preferredVersion"], version("v2"));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -107,30 +94,21 @@ async fn version_of_the_body_must_match_the_path() {
         .create(&path(&api, &crd, "v2", "widgets"), &object)
         .await;
     refused.expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn storage_version_can_be_changed() {
     let api = Api::start().await;
     let crd = three_versions(&api).create().await;
-    api.create(&crd.path(), &crd.object("old", json!({"x": 1})))
-        .await
-        .expect_code(201);
+    crd.created("old", json!({"x": 1})).await;
     let mut definition = api.get(&crd.definition_path()).await.ok().json;
     definition["spec"]["versions"][0]["storage"] = json!(false);
     definition["spec"]["versions"][1]["storage"] = json!(true);
-    let switched = api
-        .put(&crd.definition_path(), &definition)
-        .await
-        .expect_code(200);
+    let switched = api.replaced(&crd.definition_path(), &definition).await;
     assert_eq!(switched.at("/status/storedVersions"), &json!(["v1", "v2"]));
     assert_eq!(switched.generation(), 2);
     for version in ["v1", "v2"] {
-        let object = api
-            .get(&path(&api, &crd, version, "widgets/old"))
-            .await
-            .expect_code(200);
+        let object = api.found(&path(&api, &crd, version, "widgets/old")).await;
         assert_eq!(
             object.json["apiVersion"],
             format!("{}/{version}", crd.group())
@@ -155,15 +133,10 @@ async fn storage_version_can_be_changed() {
     // … but it does not need to be served.
     let mut definition = switched.json;
     definition["spec"]["versions"][0]["served"] = json!(false);
-    api.put(&crd.definition_path(), &definition)
-        .await
-        .expect_code(200);
+    api.replaced(&crd.definition_path(), &definition).await;
     eventually("the old version to be removed", async || {
         (api.get(&path(&api, &crd, "v1", "widgets")).await.code == 404).then_some(())
     })
     .await;
-    api.get(&path(&api, &crd, "v2", "widgets/old"))
-        .await
-        .expect_code(200);
-    api.finish().await;
+    api.found(&path(&api, &crd, "v2", "widgets/old")).await;
 }

@@ -29,7 +29,7 @@ async fn finalizers_hold_an_object_until_the_last_one_is_removed() {
         .await
         .ok();
 
-    let deleted = api.delete(&path).await.expect_code(200);
+    let deleted = api.deleted(&path).await;
     assert_eq!(
         deleted.json["kind"], "ConfigMap",
         "the object is still there, so it is the response"
@@ -39,19 +39,18 @@ async fn finalizers_hold_an_object_until_the_last_one_is_removed() {
     assert_ne!(deleted.resource_version(), created.resource_version());
 
     let one_less = json!({"metadata": {"finalizers": ["example.com/two"]}});
-    let patched = api.merge(&path, &one_less).await.expect_code(200);
+    let patched = api.merged(&path, &one_less).await;
     assert_eq!(
         patched.at("/metadata/deletionTimestamp"),
         deleted.at("/metadata/deletionTimestamp")
     );
-    api.get(&path).await.expect_code(200);
+    api.found(&path).await;
 
     let released = api
         .merge(&path, &json!({"metadata": {"finalizers": null}}))
         .await;
     released.expect_code(200);
     api.get(&path).await.expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -64,14 +63,11 @@ async fn terminating_object_can_be_changed_and_deleted_again() {
     )
     .await
     .ok();
-    let first = api.delete(&path).await.expect_code(200);
+    let first = api.deleted(&path).await;
 
-    let patched = api
-        .merge(&path, &json!({"data": {"a": "b"}}))
-        .await
-        .expect_code(200);
+    let patched = api.merged(&path, &json!({"data": {"a": "b"}})).await;
     assert_eq!(patched.json["data"], json!({"a": "b"}));
-    let second = api.delete(&path).await.expect_code(200);
+    let second = api.deleted(&path).await;
     assert_eq!(
         second.at("/metadata/deletionTimestamp"),
         first.at("/metadata/deletionTimestamp")
@@ -84,7 +80,6 @@ async fn terminating_object_can_be_changed_and_deleted_again() {
     api.merge(&path, &json!({"metadata": {"finalizers": null}}))
         .await
         .ok();
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -97,7 +92,7 @@ async fn no_finalizer_can_be_added_to_a_terminating_object() {
     )
     .await
     .ok();
-    api.delete(&path).await.expect_code(200);
+    api.deleted(&path).await;
     let more = json!({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}});
     let refused = api.merge(&path, &more).await.expect_failure(422, "Invalid");
     assert!(
@@ -109,7 +104,6 @@ async fn no_finalizer_can_be_added_to_a_terminating_object() {
     api.merge(&path, &json!({"metadata": {"finalizers": null}}))
         .await
         .ok();
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -120,7 +114,7 @@ async fn deletion_timestamp_cannot_be_set_or_removed() {
     let mut object = held("a", &["example.com/hold"]);
     object["metadata"]["deletionTimestamp"] = json!("2020-01-01T00:00:00Z");
     object["metadata"]["deletionGracePeriodSeconds"] = json!(5);
-    let created = api.create(&all, &object).await.expect_code(201);
+    let created = api.created(&all, &object).await;
     assert_eq!(created.at("/metadata/deletionTimestamp"), &Value::Null);
     assert_eq!(
         created.at("/metadata/deletionGracePeriodSeconds"),
@@ -135,17 +129,17 @@ async fn deletion_timestamp_cannot_be_set_or_removed() {
             .contains(&("FieldValueInvalid", "metadata.deletionTimestamp"))
     );
 
-    let deleted = api.delete(&path).await.expect_code(200);
+    let deleted = api.deleted(&path).await;
     let unset = json!({
         "metadata": {"deletionTimestamp": null, "deletionGracePeriodSeconds": null},
     });
-    let patched = api.merge(&path, &unset).await.expect_code(200);
+    let patched = api.merged(&path, &unset).await;
     assert_eq!(
         patched.at("/metadata/deletionTimestamp"),
         deleted.at("/metadata/deletionTimestamp")
     );
     assert_eq!(patched.resource_version(), deleted.resource_version());
-    let moved = api.merge(&path, &set).await.expect_code(200);
+    let moved = api.merged(&path, &set).await;
     assert_eq!(
         moved.at("/metadata/deletionTimestamp"),
         deleted.at("/metadata/deletionTimestamp")
@@ -153,7 +147,6 @@ async fn deletion_timestamp_cannot_be_set_or_removed() {
     api.merge(&path, &json!({"metadata": {"finalizers": null}}))
         .await
         .ok();
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -163,10 +156,7 @@ async fn immediate_deletion_returns_a_status() {
         .create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
         .await
         .ok();
-    let deleted = api
-        .delete(&api.ns_path("configmaps/a"))
-        .await
-        .expect_code(200);
+    let deleted = api.deleted(&api.ns_path("configmaps/a")).await;
     assert_eq!(
         deleted.json,
         json!({
@@ -183,28 +173,23 @@ async fn immediate_deletion_returns_a_status() {
 
     let deployments = api.group_path("apps/v1", "deployments");
     let created = api.create(&deployments, &deployment("d")).await.ok();
-    let deleted = api
-        .delete(&format!("{deployments}/d"))
-        .await
-        .expect_code(200);
+    let deleted = api.deleted(&format!("{deployments}/d")).await;
     assert_eq!(
         deleted.details(),
         &json!({"name": "d", "group": "apps", "kind": "deployments", "uid": created.uid()})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn unscheduled_pod_is_deleted_immediately() {
     let api = Api::start().await;
     api.create(&api.ns_path("pods"), &pod("p")).await.ok();
-    let deleted = api.delete(&api.ns_path("pods/p")).await.expect_code(200);
+    let deleted = api.deleted(&api.ns_path("pods/p")).await;
     assert_eq!(deleted.json["kind"], "Pod", "the response contains the pod");
     assert_eq!(deleted.name(), "p");
     api.get(&api.ns_path("pods/p"))
         .await
         .expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -214,7 +199,7 @@ async fn scheduled_pod_gets_its_grace_period() {
     let mut object = pod("p");
     object["spec"]["nodeName"] = json!("nowhere");
     api.create(&api.ns_path("pods"), &object).await.ok();
-    let deleted = api.delete(&path).await.expect_code(200);
+    let deleted = api.deleted(&path).await;
     assert!(deleted.at("/metadata/deletionTimestamp").is_string());
     assert_eq!(
         deleted.at("/metadata/deletionGracePeriodSeconds"),
@@ -244,7 +229,6 @@ async fn scheduled_pod_gets_its_grace_period() {
         .await
         .expect_code(200);
     api.get(&path).await.expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -270,7 +254,6 @@ async fn preconditions_of_a_deletion_are_checked() {
     let right = json!({"preconditions": {"uid": uid, "resourceVersion": version}});
     api.delete_with(&path, &right).await.expect_code(200);
     api.get(&path).await.expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -284,10 +267,7 @@ async fn dry_run_deletes_nothing() {
         )
         .await;
     let version = created.ok().resource_version();
-    let by_query = api
-        .delete(&with_query(&path, &[("dryRun", "All")]))
-        .await
-        .expect_code(200);
+    let by_query = api.deleted(&with_query(&path, &[("dryRun", "All")])).await;
     assert!(
         by_query.at("/metadata/deletionTimestamp").is_string(),
         "what would become of it"
@@ -295,13 +275,12 @@ async fn dry_run_deletes_nothing() {
     api.delete_with(&path, &json!({"dryRun": ["All"]}))
         .await
         .expect_code(200);
-    let still = api.get(&path).await.expect_code(200);
+    let still = api.found(&path).await;
     assert_eq!(still.resource_version(), version);
     assert_eq!(still.at("/metadata/deletionTimestamp"), &Value::Null);
     api.merge(&path, &json!({"metadata": {"finalizers": null}}))
         .await
         .ok();
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -337,8 +316,7 @@ async fn invalid_delete_options_are_rejected() {
         .send()
         .await
         .expect_failure(400, "BadRequest");
-    api.get(&path).await.expect_code(200);
-    api.finish().await;
+    api.found(&path).await;
 }
 
 #[tokio::test]
@@ -359,7 +337,7 @@ async fn watchers_get_the_deletion_timestamp_and_then_the_deletion() {
         ))
         .await;
 
-    let deleted = api.delete(&path).await.expect_code(200);
+    let deleted = api.deleted(&path).await;
     let marked = watch.next_change().await;
     assert_eq!(marked.brief(), ("MODIFIED", "a"));
     assert_eq!(marked.resource_version(), deleted.resource_version());
@@ -375,7 +353,6 @@ async fn watchers_get_the_deletion_timestamp_and_then_the_deletion() {
         marked.resource_version(),
         "a deletion has its own version"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -420,5 +397,4 @@ async fn collection_is_deleted_through_its_selector() {
     )
     .await
     .ok();
-    api.finish().await;
 }

@@ -36,16 +36,15 @@ fn item<'a>(list: &'a Value, name: &str) -> &'a Value {
 #[tokio::test]
 async fn core_versions_are_listed() {
     let api = Api::start().await;
-    let versions = api.get("/api").await.expect_code(200);
+    let versions = api.found("/api").await;
     assert_eq!(versions.json["kind"], "APIVersions");
     assert_eq!(versions.json["versions"], json!(["v1"]));
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn all_groups_are_listed_with_their_versions() {
     let api = Api::start().await;
-    let groups = api.get("/apis").await.expect_code(200);
+    let groups = api.found("/apis").await;
     assert_eq!(groups.json["kind"], "APIGroupList");
     assert_eq!(groups.json["apiVersion"], "v1");
     for (name, preferred, others) in [
@@ -75,13 +74,12 @@ async fn all_groups_are_listed_with_their_versions() {
         versions.extend(others.iter().map(|other| version(other)));
         assert_eq!(group["versions"], json!(versions), "{name}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn group_lists_its_versions() {
     let api = Api::start().await;
-    let group = api.get("/apis/autoscaling").await.expect_code(200);
+    let group = api.found("/apis/autoscaling").await;
     assert_eq!(
         group.json,
         json!({
@@ -95,7 +93,6 @@ async fn group_lists_its_versions() {
             "preferredVersion": {"groupVersion": "autoscaling/v2", "version": "v2"},
         })
     );
-    api.finish().await;
 }
 
 /// Version, plural, kind, singular, scope, short names, categories.
@@ -152,10 +149,7 @@ async fn assert_kinds(api: &Api, rows: &str) {
             panic!("not a row of seven fields: {row}");
         };
         let prefix = if version == "v1" { "/api" } else { "/apis" };
-        let list = api
-            .get(&format!("{prefix}/{version}"))
-            .await
-            .expect_code(200);
+        let list = api.found(&format!("{prefix}/{version}")).await;
         assert_eq!(list.json["kind"], "APIResourceList", "{version}");
         assert_eq!(list.json["groupVersion"], version);
         let found = resource(&list, plural);
@@ -188,20 +182,18 @@ async fn assert_kinds(api: &Api, rows: &str) {
 async fn core_kinds_have_their_names() {
     let api = Api::start().await;
     assert_kinds(&api, CORE).await;
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn kinds_of_other_groups_have_their_names() {
     let api = Api::start().await;
     assert_kinds(&api, GROUPS).await;
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn subresources_are_listed_beside_their_kinds() {
     let api = Api::start().await;
-    let core = api.get("/api/v1").await.expect_code(200);
+    let core = api.found("/api/v1").await;
     for name in [
         "namespaces/status",
         "namespaces/finalize",
@@ -220,7 +212,7 @@ async fn subresources_are_listed_beside_their_kinds() {
     }
     assert_eq!(resource(&core, "configmaps/status"), &Value::Null);
 
-    let apps = api.get("/apis/apps/v1").await.expect_code(200);
+    let apps = api.found("/apis/apps/v1").await;
     let status = resource(&apps, "deployments/status");
     assert_eq!(status["kind"], "Deployment");
     assert_eq!(status["verbs"], json!(["get", "patch", "update"]));
@@ -229,7 +221,6 @@ async fn subresources_are_listed_beside_their_kinds() {
     assert_eq!(scale["group"], "autoscaling");
     assert_eq!(scale["version"], "v1");
     assert_eq!(scale["verbs"], json!(["get", "patch", "update"]));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -294,13 +285,12 @@ async fn aggregated_discovery_is_returned_on_request() {
         scale["responseKind"],
         json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn version_is_returned() {
     let api = Api::start().await;
-    let version = api.get("/version").await.expect_code(200);
+    let version = api.found("/version").await;
     assert_eq!(version.json["major"], "1");
     let minor: u32 = version.json["minor"].as_str().unwrap().parse().unwrap();
     assert!(
@@ -310,18 +300,16 @@ async fn version_is_returned() {
     let git = version.json["gitVersion"].as_str().unwrap();
     assert!(git.starts_with(&format!("v1.{minor}.")), "{git}");
     assert!(version.json["platform"].is_string());
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn health_endpoints_return_ok() {
     let api = Api::start().await;
     for path in ["/healthz", "/livez", "/readyz"] {
-        let response = api.get(path).await.expect_code(200);
+        let response = api.found(path).await;
         assert_eq!(response.text(), "ok", "{path}");
         assert_eq!(response.content_type(), "text/plain", "{path}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -347,7 +335,6 @@ async fn unknown_groups_versions_and_resources_are_not_found() {
             "{path}"
         );
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -396,7 +383,7 @@ async fn crd_appears_in_discovery_and_disappears() {
     assert_eq!(resource(&list, "widgets/scale")["kind"], "Scale");
     assert_eq!(resource(&list, "widgets/scale")["group"], "autoscaling");
 
-    let group_answer = api.get(&group_path).await.expect_code(200);
+    let group_answer = api.found(&group_path).await;
     assert_eq!(group_answer.json["preferredVersion"]["version"], "v1");
     eventually("the group to be in the list of groups", async || {
         let groups = api.get("/apis").await.ok();
@@ -429,33 +416,24 @@ async fn crd_appears_in_discovery_and_disappears() {
         gone.then_some(())
     })
     .await;
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn custom_resources_have_a_storage_version_hash() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    let list = api
-        .get(&format!("/apis/{}", crd.api_version()))
-        .await
-        .expect_code(200);
+    let list = api.found(&format!("/apis/{}", crd.api_version())).await;
     let hash = list.json["resources"][0]["storageVersionHash"]
         .as_str()
         .unwrap_or_default();
     assert_eq!(hash.len(), 12, "{hash:?}");
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn health_endpoints_list_their_checks() {
     let api = Api::start().await;
     for endpoint in ["healthz", "livez", "readyz"] {
-        let text = api
-            .get(&format!("/{endpoint}?verbose"))
-            .await
-            .expect_code(200)
-            .text();
+        let text = api.found(&format!("/{endpoint}?verbose")).await.text();
         for check in ["ping", "etcd", "poststarthook/bootstrap-controller"] {
             assert!(text.contains(&format!("[+]{check} ok\n")), "{text}");
         }
@@ -463,9 +441,8 @@ async fn health_endpoints_list_their_checks() {
             text.ends_with(&format!("{endpoint} check passed\n")),
             "{text}"
         );
-        let one = api.get(&format!("/{endpoint}/ping")).await.expect_code(200);
+        let one = api.found(&format!("/{endpoint}/ping")).await;
         assert_eq!(one.text(), "ok");
     }
     api.get("/livez/nosuchcheck").await.expect_code(404);
-    api.finish().await;
 }

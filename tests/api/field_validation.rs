@@ -42,7 +42,6 @@ async fn strict_rejects_unknown_fields_of_built_in_kinds() {
         "{}",
         response.message()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -55,7 +54,6 @@ async fn strict_rejects_duplicate_fields() {
         "{}",
         response.message()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -75,7 +73,6 @@ async fn warn_drops_unknown_fields_with_a_warning() {
             r#"unknown field "metadata.colour""#
         ]
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -86,7 +83,6 @@ async fn warn_uses_the_last_duplicate_field_with_a_warning() {
         .expect_code(201);
     assert_eq!(response.at("/data/b"), "2");
     assert_eq!(response.warnings(), [r#"duplicate field "data""#]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -100,7 +96,6 @@ async fn warn_is_the_default() {
         .await
         .expect_code(201);
     assert_eq!(response.warnings().len(), 2);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -111,7 +106,6 @@ async fn ignore_drops_unknown_fields_silently() {
         .expect_code(201);
     assert!(response.json["dta"].is_null());
     assert_eq!(response.warnings(), Vec::<String>::new());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -119,7 +113,6 @@ async fn unknown_modes_are_rejected() {
     let api = Api::start().await;
     let response = post(&api, &api.ns_path("configmaps"), "Loose", UNKNOWN).await;
     response.expect_failure(422, "Invalid");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -171,7 +164,6 @@ async fn unknown_fields_of_custom_objects_follow_the_mode() {
         .expect_code(201);
     assert_eq!(response.json["spec"], json!({"size": 1}));
     assert_eq!(response.warnings(), Vec::<String>::new());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -195,16 +187,13 @@ async fn duplicate_fields_of_custom_objects_follow_the_mode() {
         .expect_code(201);
     assert_eq!(response.at("/spec/a"), 2);
     assert_eq!(response.warnings(), [r#"duplicate field "spec.a""#]);
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn strict_applies_to_updates_and_patches() {
     let api = Api::start().await;
     let path = api.group_path("apps/v1", "deployments");
-    api.create(&path, &objects::deployment("one"))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::deployment("one")).await;
     let one = with_query(
         &api.group_path("apps/v1", "deployments/one"),
         &[("fieldValidation", "Strict")],
@@ -233,7 +222,6 @@ async fn strict_applies_to_updates_and_patches() {
         "{}",
         response.message()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -253,5 +241,4 @@ async fn strict_errors_of_built_in_kinds_are_in_the_order_of_the_document() {
         "{}",
         response.message()
     );
-    api.finish().await;
 }

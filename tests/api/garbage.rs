@@ -30,7 +30,7 @@ impl Family<'_> {
 
     pub(crate) async fn delete(&self, name: &str, policy: &str) {
         let path = with_query(&self.path(name), &[("propagationPolicy", policy)]);
-        self.api.delete(&path).await.expect_code(200);
+        self.api.deleted(&path).await;
     }
 
     pub(crate) async fn gone(&self, name: &str) {
@@ -42,10 +42,7 @@ impl Family<'_> {
 
     pub(crate) async fn release(&self, name: &str) {
         let released = json!({"metadata": {"finalizers": null}});
-        self.api
-            .merge(&self.path(name), &released)
-            .await
-            .expect_code(200);
+        self.api.merged(&self.path(name), &released).await;
     }
 }
 
@@ -68,8 +65,7 @@ async fn dependents_are_deleted_after_their_owner() {
         .expect_failure(404, "NotFound");
     family.gone("child").await;
     family.gone("grandchild").await;
-    api.get(&family.path("stranger")).await.expect_code(200);
-    api.finish().await;
+    api.found(&family.path("stranger")).await;
 }
 
 #[tokio::test]
@@ -78,9 +74,8 @@ async fn default_policy_deletes_dependents() {
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;
     family.add("child", &[owner], &[]).await;
-    api.delete(&family.path("owner")).await.expect_code(200);
+    api.deleted(&family.path("owner")).await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -94,14 +89,14 @@ async fn foreground_deletion_waits_for_blocking_dependents() {
     family.delete("owner", "Foreground").await;
 
     eventually("the child to be marked", async || {
-        let child = api.get(&family.path("child")).await.expect_code(200);
+        let child = api.found(&family.path("child")).await;
         child
             .at("/metadata/deletionTimestamp")
             .is_string()
             .then_some(())
     })
     .await;
-    let owner = api.get(&family.path("owner")).await.expect_code(200);
+    let owner = api.found(&family.path("owner")).await;
     assert!(owner.at("/metadata/deletionTimestamp").is_string());
     assert_eq!(
         owner.at("/metadata/finalizers"),
@@ -111,7 +106,6 @@ async fn foreground_deletion_waits_for_blocking_dependents() {
     family.release("child").await;
     family.gone("child").await;
     family.gone("owner").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -123,7 +117,7 @@ async fn foreground_deletion_does_not_wait_for_other_dependents() {
     family.delete("owner", "Foreground").await;
     family.gone("owner").await;
     eventually("the child to be marked", async || {
-        let child = api.get(&family.path("child")).await.expect_code(200);
+        let child = api.found(&family.path("child")).await;
         child
             .at("/metadata/deletionTimestamp")
             .is_string()
@@ -132,7 +126,6 @@ async fn foreground_deletion_does_not_wait_for_other_dependents() {
     .await;
     family.release("child").await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -145,11 +138,10 @@ async fn orphaning_deletion_removes_owner_references() {
     family.add("shared", &[owner, other.clone()], &[]).await;
     family.delete("owner", "Orphan").await;
     family.gone("owner").await;
-    let child = api.get(&family.path("child")).await.expect_code(200);
+    let child = api.found(&family.path("child")).await;
     assert_eq!(child.at("/metadata/ownerReferences"), &Value::Null);
-    let shared = api.get(&family.path("shared")).await.expect_code(200);
+    let shared = api.found(&family.path("shared")).await;
     assert_eq!(shared.at("/metadata/ownerReferences"), &json!([other]));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -163,13 +155,12 @@ async fn dependent_is_deleted_with_its_last_owner() {
     // The reference to the deleted owner is removed from the child: the collector has processed and
     // kept it.
     eventually("the child to lose its first owner", async || {
-        let child = api.get(&family.path("child")).await.expect_code(200);
+        let child = api.found(&family.path("child")).await;
         (child.at("/metadata/ownerReferences") == &json!([second])).then_some(())
     })
     .await;
     family.delete("second", "Background").await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -185,8 +176,7 @@ async fn dependent_of_a_nonexistent_owner_is_deleted() {
     family.add("orphan", &[owner], &[]).await;
     family.gone("child").await;
     family.gone("orphan").await;
-    api.get(&family.path("owner")).await.expect_code(200);
-    api.finish().await;
+    api.found(&family.path("owner")).await;
 }
 
 #[tokio::test]
@@ -195,16 +185,13 @@ async fn cluster_scoped_owner_deletes_namespaced_dependents() {
     let family = Family { api: &api };
     let name = api.unique("owner");
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
-    let created = api.create("/api/v1/nodes", &node).await.expect_code(201);
+    let created = api.created("/api/v1/nodes", &node).await;
     let owner = json!({
         "apiVersion": "v1", "kind": "Node", "name": name, "uid": created.uid(),
     });
     family.add("child", &[owner], &[]).await;
-    api.delete(&format!("/api/v1/nodes/{name}"))
-        .await
-        .expect_code(200);
+    api.deleted(&format!("/api/v1/nodes/{name}")).await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -212,10 +199,7 @@ async fn custom_owner_deletes_its_dependents() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let crd = api.crd().create().await;
-    let created = api
-        .create(&crd.path(), &crd.object("owner", json!({})))
-        .await
-        .expect_code(201);
+    let created = crd.created("owner", json!({})).await;
     let owner = json!({
         "apiVersion": crd.api_version(),
         "kind": "Widget",
@@ -225,9 +209,8 @@ async fn custom_owner_deletes_its_dependents() {
         "blockOwnerDeletion": true,
     });
     family.add("child", &[owner], &[]).await;
-    api.delete(&crd.path_of("owner")).await.expect_code(200);
+    crd.deleted("owner").await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -261,5 +244,4 @@ async fn invalid_owner_references_are_rejected() {
         two_controllers.causes(),
         [("FieldValueInvalid", "metadata.ownerReferences")]
     );
-    api.finish().await;
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Creates an object of a kind with a generation, which starts at one.
 async fn made(api: &Api, all: &str, object: Value) -> String {
-    let made = api.create(all, &object).await.expect_code(201);
+    let made = api.created(all, &object).await;
     assert_eq!(made.generation(), 1, "{}", made.text());
     let path = format!("{all}/{}", made.name());
     api.delete_at_end(&path);
@@ -13,7 +13,7 @@ async fn made(api: &Api, all: &str, object: Value) -> String {
 }
 
 async fn after(api: &Api, path: &str, patch: Value) -> i64 {
-    api.merge(path, &patch).await.expect_code(200).generation()
+    api.merged(path, &patch).await.generation()
 }
 
 fn annotation() -> Value {
@@ -39,7 +39,6 @@ async fn annotations_of_a_deployment_increment_the_generation() {
     assert_eq!(after(&api, &path, label()).await, 1);
     let replicas = json!({"spec": {"replicas": 2}});
     assert_eq!(after(&api, &path, replicas).await, 2);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -51,7 +50,6 @@ async fn labels_of_an_endpoint_slice_increment_the_generation() {
     assert_eq!(after(&api, &path, label()).await, 2);
     let endpoints = json!({"endpoints": [{"addresses": ["10.1.1.1"]}]});
     assert_eq!(after(&api, &path, endpoints).await, 3);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -67,7 +65,6 @@ async fn priority_class_stays_at_its_first_generation() {
     let description = json!({"description": "changed"});
     assert_eq!(after(&api, &path, description).await, 1);
     assert_eq!(after(&api, &path, label()).await, 1);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -95,7 +92,6 @@ async fn ingress_classes_and_pod_templates_have_a_generation() {
     assert_eq!(after(&api, &path, label()).await, 1);
     let patch = json!({"template": {"metadata": {"labels": {"a": "b"}}}});
     assert_eq!(after(&api, &path, patch).await, 2);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -111,12 +107,11 @@ async fn pod_counts_changes_of_its_spec_and_its_deletion() {
     assert_eq!(after(&api, &status, running).await, 1);
     let image = json!({"spec": {"containers": [{"name": "main", "image": "example.com/main:2"}]}});
     assert_eq!(after(&api, &path, image).await, 2);
-    let marked = api.delete(&path).await.expect_code(200);
+    let marked = api.deleted(&path).await;
     assert_eq!(marked.generation(), 3);
     api.delete_with(&path, &json!({"gracePeriodSeconds": 0}))
         .await
         .expect_code(200);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -143,7 +138,7 @@ async fn some_kinds_have_no_generation_even_with_a_spec() {
             objects::autoscaler("one"),
         ),
     ] {
-        let made = api.create(&all, &object).await.expect_code(201);
+        let made = api.created(&all, &object).await;
         assert!(made.at("/metadata/generation").is_null(), "{}", made.text());
         // Some servers add a finalizer to claims, which would block the deletion of the namespace.
         let mut patch = label();
@@ -155,5 +150,4 @@ async fn some_kinds_have_no_generation_even_with_a_spec() {
             patched.text()
         );
     }
-    api.finish().await;
 }

@@ -9,10 +9,7 @@ async fn uid_and_creation_time_are_server_controlled() {
     let mut object = objects::config_map("one", json!({}));
     object["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
     object["metadata"]["creationTimestamp"] = json!("2001-02-03T04:05:06Z");
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     assert_eq!(made.uid().len(), 36);
     assert_ne!(made.uid(), "11111111-2222-3333-4444-555555555555");
     let time = made.at("/metadata/creationTimestamp").as_str().unwrap();
@@ -22,7 +19,6 @@ async fn uid_and_creation_time_are_server_controlled() {
     );
     assert!(!time.starts_with("2001"), "{time}");
     assert_eq!(made.at("/metadata/namespace"), api.namespace());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -30,13 +26,10 @@ async fn recreated_object_has_another_uid() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({}));
-    let first = api.create(&path, &object).await.expect_code(201);
-    api.delete(&api.ns_path("configmaps/one"))
-        .await
-        .expect_code(200);
-    let second = api.create(&path, &object).await.expect_code(201);
+    let first = api.created(&path, &object).await;
+    api.deleted(&api.ns_path("configmaps/one")).await;
+    let second = api.created(&path, &object).await;
     assert_ne!(first.uid(), second.uid());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -46,41 +39,19 @@ async fn generation_of_a_custom_object_counts_changes_of_its_spec() {
     let path = crd.path_of("one");
     let mut object = crd.object("one", json!({"a": 1}));
     object["metadata"]["generation"] = json!(77);
-    let made = api.create(&crd.path(), &object).await.expect_code(201);
+    let made = api.created(&crd.path(), &object).await;
     assert_eq!(made.generation(), 1);
 
     let labels = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}});
-    assert_eq!(
-        api.merge(&path, &labels)
-            .await
-            .expect_code(200)
-            .generation(),
-        1
-    );
+    assert_eq!(api.merged(&path, &labels).await.generation(), 1);
     let spec = json!({"spec": {"a": 2}});
-    assert_eq!(
-        api.merge(&path, &spec).await.expect_code(200).generation(),
-        2
-    );
-    assert_eq!(
-        api.merge(&path, &spec).await.expect_code(200).generation(),
-        2
-    );
+    assert_eq!(api.merged(&path, &spec).await.generation(), 2);
+    assert_eq!(api.merged(&path, &spec).await.generation(), 2);
     let forged = json!({"metadata": {"generation": 99}});
-    assert_eq!(
-        api.merge(&path, &forged)
-            .await
-            .expect_code(200)
-            .generation(),
-        2
-    );
+    assert_eq!(api.merged(&path, &forged).await.generation(), 2);
     let status = json!({"status": {"phase": "Ready"}});
-    let status = api
-        .merge(&crd.path_of("one/status"), &status)
-        .await
-        .expect_code(200);
+    let status = crd.merged("one/status", &status).await;
     assert_eq!(status.generation(), 2);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -88,26 +59,11 @@ async fn without_a_status_subresource_everything_but_metadata_counts() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = crd.path_of("one");
-    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({"a": 1})).await;
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
-    assert_eq!(
-        api.merge(&path, &labels)
-            .await
-            .expect_code(200)
-            .generation(),
-        1
-    );
+    assert_eq!(api.merged(&path, &labels).await.generation(), 1);
     let status = json!({"status": {"phase": "Ready"}});
-    assert_eq!(
-        api.merge(&path, &status)
-            .await
-            .expect_code(200)
-            .generation(),
-        2
-    );
-    api.finish().await;
+    assert_eq!(api.merged(&path, &status).await.generation(), 2);
 }
 
 #[tokio::test]
@@ -115,37 +71,20 @@ async fn generation_of_a_deployment_counts_changes_of_its_spec() {
     let api = Api::start().await;
     let path = api.group_path("apps/v1", "deployments/one");
     let all = api.group_path("apps/v1", "deployments");
-    let made = api
-        .create(&all, &objects::deployment("one"))
-        .await
-        .expect_code(201);
+    let made = api.created(&all, &objects::deployment("one")).await;
     assert_eq!(made.generation(), 1);
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
-    assert_eq!(
-        api.merge(&path, &labels)
-            .await
-            .expect_code(200)
-            .generation(),
-        1
-    );
+    assert_eq!(api.merged(&path, &labels).await.generation(), 1);
     let spec = json!({"spec": {"replicas": 3}});
-    assert_eq!(
-        api.merge(&path, &spec).await.expect_code(200).generation(),
-        2
-    );
-    api.finish().await;
+    assert_eq!(api.merged(&path, &spec).await.generation(), 2);
 }
 
 #[tokio::test]
 async fn kinds_without_a_spec_have_no_generation() {
     let api = Api::start().await;
     let object = objects::config_map("one", json!({"a": "b"}));
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     assert!(made.at("/metadata/generation").is_null());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -177,7 +116,6 @@ async fn resource_versions_grow_with_every_write() {
     assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
     let list = version(api.get(&maps).await);
     assert!(list >= versions[4], "{list} after {versions:?}");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -187,16 +125,14 @@ async fn generated_name_is_the_prefix_and_five_characters() {
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "some-"},
     });
-    let first = api.create(&path, &object).await.expect_code(201);
-    let second = api.create(&path, &object).await.expect_code(201);
+    let first = api.created(&path, &object).await;
+    let second = api.created(&path, &object).await;
     assert!(first.name().starts_with("some-"), "{}", first.name());
     assert_eq!(first.name().len(), "some-".len() + 5);
     assert_eq!(first.at("/metadata/generateName"), "some-");
     assert_ne!(first.name(), second.name());
-    api.get(&api.ns_path(&format!("configmaps/{}", first.name())))
-        .await
-        .expect_code(200);
-    api.finish().await;
+    api.found(&api.ns_path(&format!("configmaps/{}", first.name())))
+        .await;
 }
 
 #[tokio::test]
@@ -205,12 +141,8 @@ async fn generated_name_has_at_most_63_characters() {
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x".repeat(80)},
     });
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     assert_eq!(made.name().len(), 63);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -218,10 +150,6 @@ async fn name_takes_precedence_over_generate_name() {
     let api = Api::start().await;
     let mut object = objects::config_map("given", json!({}));
     object["metadata"]["generateName"] = json!("some-");
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     assert_eq!(made.name(), "given");
-    api.finish().await;
 }

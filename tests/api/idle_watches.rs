@@ -10,7 +10,7 @@ async fn idle_watch_survives_a_compaction() {
     let maps = api.ns_path("configmaps");
     let map = objects::config_map("one", json!({}));
     for (path, object) in [(&maps, map), (&crd.path(), crd.object("one", json!({})))] {
-        let list = api.get(path).await.expect_code(200);
+        let list = api.found(path).await;
         let version = list.resource_version();
         let query = [("resourceVersion", version.as_str())];
         let mut watch = api.watch(&with_query(path, &query)).await;
@@ -18,24 +18,23 @@ async fn idle_watch_survives_a_compaction() {
         for name in ["a", "b", "c"] {
             let other = objects::secret(name, json!({}));
             let secrets = api.ns_path("secrets");
-            api.create(&secrets, &other).await.expect_code(201);
+            api.created(&secrets, &other).await;
             api.delete(&format!("{secrets}/{name}")).await.ok();
         }
         api.compact().await;
-        api.create(path, &object).await.expect_code(201);
+        api.created(path, &object).await;
         assert_eq!(watch.next_change().await.brief(), ("ADDED", "one"));
         api.compact().await;
-        api.delete(&format!("{path}/one")).await.expect_code(200);
+        api.deleted(&format!("{path}/one")).await;
         assert_eq!(watch.next_change().await.brief(), ("DELETED", "one"));
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn streaming_list_at_a_future_version_fails_in_the_stream() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    let list = api.get(&crd.path()).await.expect_code(200);
+    let list = api.found(&crd.path()).await;
     let future = list.resource_version().parse::<u64>().unwrap() + 1_000_000;
     let query = [
         ("sendInitialEvents", "true"),
@@ -63,5 +62,4 @@ async fn streaming_list_at_a_future_version_fails_in_the_stream() {
         );
         assert_eq!(watch.closed().await, []);
     }
-    api.finish().await;
 }

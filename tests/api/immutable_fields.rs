@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 /// Creates the object and asserts that the patch is rejected because of the field.
 async fn refuses(api: &Api, all: &str, object: Value, patch: Value, cause: (&str, &str)) {
-    let made = api.create(all, &object).await.expect_code(201);
+    let made = api.created(all, &object).await;
     let path = format!("{all}/{}", made.name());
     let refused = api.merge(&path, &patch).await;
     let refused = refused.expect_failure(422, "Invalid");
     assert_eq!(refused.causes(), [cause]);
-    let read = api.get(&path).await.expect_code(200);
+    let read = api.found(&path).await;
     assert_eq!(read.json["spec"], made.json["spec"]);
     assert_eq!(read.resource_version(), made.resource_version());
 }
@@ -26,7 +26,6 @@ async fn template_of_a_job_is_immutable() {
     let patch = json!({"spec": {"parallelism": 3}});
     let patched = api.merge(&format!("{all}/one"), &patch).await;
     assert_eq!(patched.expect_code(200).at("/spec/parallelism"), 3);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -39,7 +38,6 @@ async fn service_name_of_a_stateful_set_is_immutable() {
     let patch = json!({"spec": {"replicas": 4}});
     let patched = api.merge(&format!("{all}/one"), &patch).await;
     assert_eq!(patched.expect_code(200).at("/spec/replicas"), 4);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -81,7 +79,6 @@ async fn cluster_ip_of_a_service_is_immutable() {
         patched.expect_code(200).at("/spec/clusterIP"),
         &json!(address)
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -98,7 +95,6 @@ async fn spec_of_a_pod_is_immutable_except_for_images() {
         patched.expect_code(200).at("/spec/containers/0/image"),
         "example.com/main:2"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -119,10 +115,7 @@ async fn access_modes_of_a_claim_are_immutable() {
     refuses(&api, &all, claim, patch, cause).await;
     // Some servers add a finalizer to claims, which would block the deletion of the namespace.
     let patch = json!({"metadata": {"finalizers": null}});
-    api.merge(&format!("{all}/one"), &patch)
-        .await
-        .expect_code(200);
-    api.finish().await;
+    api.merged(&format!("{all}/one"), &patch).await;
 }
 
 #[tokio::test]
@@ -132,7 +125,6 @@ async fn address_type_of_an_endpoint_slice_is_immutable() {
     let patch = json!({"addressType": "IPv6"});
     let cause = ("FieldValueInvalid", "addressType");
     refuses(&api, &all, objects::endpoint_slice("one"), patch, cause).await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -144,11 +136,10 @@ async fn value_of_a_priority_class_is_immutable() {
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
         "value": 7,
     });
-    api.create(classes, &class).await.expect_code(201);
+    api.created(classes, &class).await;
     let path = format!("{classes}/{name}");
     api.delete_at_end(path.clone());
     let refused = api.merge(&path, &json!({"value": 8})).await;
     let refused = refused.expect_failure(422, "Invalid");
     assert_eq!(refused.causes(), [("FieldValueForbidden", "value")]);
-    api.finish().await;
 }

@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 async fn start() -> (Api, String) {
     let api = Api::start().await;
     let object = objects::config_map("one", json!({"a": "1", "b": "2"}));
-    api.create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("configmaps"), &object).await;
     let path = api.ns_path("configmaps/one");
     (api, path)
 }
@@ -36,7 +34,6 @@ async fn json_patch_operations_are_applied_in_order() {
     .await
     .expect_code(200);
     assert_eq!(patched.json["data"], json!({"c": "3", "d": "2", "e": "5"}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -60,7 +57,6 @@ async fn failed_test_of_a_json_patch_changes_nothing() {
         assert_eq!(*response.details(), json!({}));
     }
     assert_eq!(api.get(&path).await.json, before.json);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -79,7 +75,6 @@ async fn json_patch_paths_must_exist() {
             .await
             .expect_failure(422, "Invalid");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -89,7 +84,6 @@ async fn json_patch_replace_adds_a_missing_key() {
     let operations = json!([{"op": "replace", "path": "/data/none", "value": "1"}]);
     let patched = patch(&api, &path, operations).await.expect_code(200);
     assert_eq!(patched.at("/data/none"), "1");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -109,7 +103,6 @@ async fn json_patch_paths_are_escaped() {
         patched.at("/metadata/annotations"),
         &json!({"example.com/key": "x"})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -117,9 +110,7 @@ async fn json_patches_reach_into_lists() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = crd.path_of("one");
-    api.create(&crd.path(), &crd.object("one", json!({"l": [1, 2, 3]})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({"l": [1, 2, 3]})).await;
     let patched = patch(
         &api,
         &path,
@@ -139,16 +130,13 @@ async fn json_patches_reach_into_lists() {
             .await
             .expect_failure(422, "Invalid");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn json_patches_work_on_custom_objects_and_their_status() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
-    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({"a": 1})).await;
     let operations = json!([{"op": "test", "path": "/spec/a", "value": 1},
         {"op": "replace", "path": "/spec/a", "value": 2}]);
     let patched = patch(&api, &crd.path_of("one"), operations)
@@ -161,7 +149,6 @@ async fn json_patches_work_on_custom_objects_and_their_status() {
         .await
         .expect_code(200);
     assert_eq!(patched.json["status"], json!({"b": 1}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -182,5 +169,4 @@ async fn result_of_a_json_patch_is_validated() {
     patch(&api, &path, name)
         .await
         .expect_failure(400, "BadRequest");
-    api.finish().await;
 }

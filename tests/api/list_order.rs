@@ -35,23 +35,23 @@ async fn lists_over_namespaces_are_in_the_order_of_their_paths() {
     ] {
         let object = objects::labelled(name, &serde_json::json!({"test": api.namespace()}));
         let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-        api.create(&path, &object).await.expect_code(201);
+        api.created(&path, &object).await;
         let path = format!("/apis/{}/namespaces/{namespace}/widgets", crd.api_version());
         let object = crd.object(name, Value::Null);
-        api.create(&path, &object).await.expect_code(201);
+        api.created(&path, &object).await;
         expected.push((namespace.to_owned(), name.to_owned()));
     }
     let selector = format!("test={}", api.namespace());
     let maps = with_query("/api/v1/configmaps", &[("labelSelector", &selector)]);
     for path in [maps, crd.path_everywhere()] {
-        let list = api.get(&path).await.expect_code(200);
+        let list = api.found(&path).await;
         assert_eq!(places(list.items()), expected, "{path}");
 
         let mut paged = Vec::new();
         let mut token = String::new();
         loop {
             let query = [("limit", "1"), ("continue", token.as_str())];
-            let page = api.get(&with_query(&path, &query)).await.expect_code(200);
+            let page = api.found(&with_query(&path, &query)).await;
             assert!(page.items().len() <= 1, "{}", page.text());
             paged.extend(places(page.items()));
             let next = page.at("/metadata/continue").as_str().unwrap_or_default();
@@ -62,5 +62,4 @@ async fn lists_over_namespaces_are_in_the_order_of_their_paths() {
         }
         assert_eq!(paged, expected, "{path}");
     }
-    api.finish().await;
 }

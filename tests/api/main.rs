@@ -62,6 +62,7 @@ mod paging;
 mod policies;
 mod protobuf_responses;
 mod put_creates;
+mod quotas;
 mod reviews;
 mod rights;
 mod rules;

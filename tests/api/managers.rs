@@ -13,10 +13,7 @@ async fn creators_own_given_and_defaulted_fields() {
         &api.group_path("apps/v1", "deployments"),
         &[("fieldManager", "me")],
     );
-    let created = api
-        .create(&path, &objects::deployment("one"))
-        .await
-        .expect_code(201);
+    let created = api.created(&path, &objects::deployment("one")).await;
     let fields = owned(&created, "me", "Update");
     assert_eq!(fields["f:spec"]["f:replicas"], json!({}));
     assert_eq!(fields["f:spec"]["f:revisionHistoryLimit"], json!({}));
@@ -27,7 +24,6 @@ async fn creators_own_given_and_defaulted_fields() {
     );
     assert!(fields["f:status"].is_null());
     assert!(fields["f:metadata"]["f:name"].is_null());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -36,7 +32,7 @@ async fn changed_fields_change_their_manager() {
     let maps = api.ns_path("configmaps");
     let created = with_query(&maps, &[("fieldManager", "first")]);
     let object = objects::config_map("one", json!({"a": "1", "b": "1"}));
-    api.create(&created, &object).await.expect_code(201);
+    api.created(&created, &object).await;
     let path = with_query(&format!("{maps}/one"), &[("fieldManager", "second")]);
     let patched = api
         .merge(&path, &json!({"data": {"a": "2", "c": "1"}}))
@@ -52,7 +48,6 @@ async fn changed_fields_change_their_manager() {
     );
     let removed = api.merge(&path, &json!({"data": {"b": null}})).await.ok();
     assert_eq!(owned(&removed, "first", "Update"), json!({"f:data": {}}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -73,7 +68,6 @@ async fn default_manager_is_the_user_agent() {
             .expect_code(201);
         assert_eq!(created.at("/metadata/managedFields/0/manager"), name);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -81,7 +75,7 @@ async fn empty_lists_reset_the_managers() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({"a": "1"}));
-    api.create(&maps, &object).await.expect_code(201);
+    api.created(&maps, &object).await;
     let path = format!("{maps}/one");
     let reset = json!({"metadata": {"managedFields": []}});
     let cleared = api.merge(&path, &reset).await.ok();
@@ -94,7 +88,6 @@ async fn empty_lists_reset_the_managers() {
         owned(&applied, "before-first-apply", "Update"),
         json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -102,7 +95,7 @@ async fn clients_can_write_the_managers() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({"a": "1"}));
-    api.create(&maps, &object).await.expect_code(201);
+    api.created(&maps, &object).await;
     let path = format!("{maps}/one");
     let rename =
         json!([{"op": "replace", "path": "/metadata/managedFields/0/manager", "value": "other"}]);
@@ -119,7 +112,6 @@ async fn clients_can_write_the_managers() {
         owned(&response, "other", "Update"),
         json!({"f:data": {".": {}, "f:a": {}}})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -127,7 +119,7 @@ async fn writes_without_changes_keep_the_managers() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({"a": "1"}));
-    let created = api.create(&maps, &object).await.expect_code(201);
+    let created = api.created(&maps, &object).await;
     let path = with_query(&format!("{maps}/one"), &[("fieldManager", "second")]);
     let same = api.merge(&path, &json!({"data": {"a": "1"}})).await.ok();
     assert_eq!(same.json, created.json);
@@ -139,7 +131,6 @@ async fn writes_without_changes_keep_the_managers() {
         .await
         .ok();
     assert_eq!(first.json, second.json);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -147,9 +138,8 @@ async fn old_updates_are_merged_into_one_entry() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({"a": "1"}));
-    api.create(&with_query(&maps, &[("fieldManager", "m00")]), &object)
-        .await
-        .expect_code(201);
+    api.created(&with_query(&maps, &[("fieldManager", "m00")]), &object)
+        .await;
     for index in 1..14 {
         let manager = format!("m{index:02}");
         let path = with_query(&format!("{maps}/one"), &[("fieldManager", &manager)]);
@@ -161,7 +151,6 @@ async fn old_updates_are_merged_into_one_entry() {
     assert_eq!(entries.len(), 10);
     assert_ne!(owned(&object, "ancient-changes", "Update"), Value::Null);
     assert_ne!(owned(&object, "m13", "Update"), Value::Null);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -183,7 +172,6 @@ async fn scales_have_managers_in_the_scaled_object() {
     assert_eq!(entry["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
     let refused = apply(&api, &path, "me", &objects::deployment("one")).await;
     refused.expect_failure(409, "Conflict");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -195,7 +183,7 @@ async fn kubectl_migrates_from_client_side_apply() {
     let mut object = applied.clone();
     object["metadata"]["annotations"] = json!({annotation: applied.to_string()});
     let by = with_query(&maps, &[("fieldManager", "kubectl-client-side-apply")]);
-    api.create(&by, &object).await.expect_code(201);
+    api.created(&by, &object).await;
     let path = format!("{maps}/one");
     let config = objects::config_map("one", json!({"a": "2", "b": "1"}));
     apply(&api, &path, "other", &config)
@@ -208,5 +196,4 @@ async fn kubectl_migrates_from_client_side_apply() {
         .unwrap();
     let last: Value = serde_json::from_str(text).unwrap();
     assert_eq!(last["data"], json!({"a": "2", "b": "1"}));
-    api.finish().await;
 }

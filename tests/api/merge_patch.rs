@@ -8,23 +8,17 @@ use serde_json::json;
 async fn merge_patch_adds_replaces_and_removes() {
     let api = Api::start().await;
     let object = objects::config_map("one", json!({"kept": "1", "changed": "1", "removed": "1"}));
-    api.create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("configmaps"), &object).await;
     let patch = json!({
         "metadata": {"labels": {"new": "label"}},
         "data": {"changed": "2", "removed": null, "added": "2", "never-there": null},
     });
-    let patched = api
-        .merge(&api.ns_path("configmaps/one"), &patch)
-        .await
-        .expect_code(200);
+    let patched = api.merged(&api.ns_path("configmaps/one"), &patch).await;
     assert_eq!(
         patched.json["data"],
         json!({"kept": "1", "changed": "2", "added": "2"})
     );
     assert_eq!(patched.at("/metadata/labels"), &json!({"new": "label"}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -32,33 +26,21 @@ async fn merge_patch_replaces_lists_as_a_whole() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let spec = json!({"list": [{"name": "a"}, {"name": "b"}], "map": {"x": {"y": 1}}, "gone": {}});
-    api.create(&crd.path(), &crd.object("one", spec))
-        .await
-        .expect_code(201);
+    crd.created("one", spec).await;
     let patch = json!({"spec": {"list": [{"name": "c"}], "map": {"x": {"z": 2}}, "gone": null}});
-    let patched = api
-        .merge(&crd.path_of("one"), &patch)
-        .await
-        .expect_code(200);
+    let patched = crd.merged("one", &patch).await;
     let expected = json!({"list": [{"name": "c"}], "map": {"x": {"y": 1, "z": 2}}});
     assert_eq!(patched.json["spec"], expected);
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn nulls_in_added_values_of_a_merge_patch_are_dropped() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    api.create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({})).await;
     let patch = json!({"spec": {"new": {"deep": {"kept": 1, "dropped": null}}}});
-    let patched = api
-        .merge(&crd.path_of("one"), &patch)
-        .await
-        .expect_code(200);
+    let patched = crd.merged("one", &patch).await;
     assert_eq!(patched.json["spec"], json!({"new": {"deep": {"kept": 1}}}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -67,18 +49,12 @@ async fn merge_patch_with_null_removes_whole_sections() {
     let mut object = objects::config_map("one", json!({"a": "1"}));
     object["metadata"]["labels"] = json!({"a": "b"});
     object["metadata"]["annotations"] = json!({"a": "b"});
-    api.create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("configmaps"), &object).await;
     let patch = json!({"metadata": {"labels": null, "annotations": null}, "data": null});
-    let patched = api
-        .merge(&api.ns_path("configmaps/one"), &patch)
-        .await
-        .expect_code(200);
+    let patched = api.merged(&api.ns_path("configmaps/one"), &patch).await;
     assert!(patched.at("/metadata/labels").is_null());
     assert!(patched.at("/metadata/annotations").is_null());
     assert!(patched.json["data"].is_null());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -86,10 +62,7 @@ async fn result_of_a_merge_patch_is_validated() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({"a": "1"}));
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     for patch in [
         json!({"metadata": {"labels": {"bad key": "x"}}}),
         json!({"data": {"bad key": "x"}}),
@@ -102,7 +75,6 @@ async fn result_of_a_merge_patch_is_validated() {
             .expect_failure(422, "Invalid");
     }
     assert_eq!(api.get(&path).await.json, made.json);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -110,10 +82,7 @@ async fn malformed_patches_are_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({"a": "1"}));
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     for (kind, bodies) in [
         (PatchType::Json, &["garbage", "{}", "[1]", "5", ""][..]),
         (
@@ -137,7 +106,6 @@ async fn malformed_patches_are_rejected() {
         }
     }
     assert_eq!(api.get(&path).await.json, made.json);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -173,5 +141,4 @@ async fn patches_require_a_known_content_type() {
         .send()
         .await;
     with_charset.expect_code(200);
-    api.finish().await;
 }

@@ -53,7 +53,6 @@ async fn invalid_labels_are_rejected() {
         )
         .await;
     assert_eq!(made.expect_code(201).at("/metadata/labels"), &good);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -66,7 +65,6 @@ async fn label_values_are_strings() {
             .await;
         response.expect_failure(400, "BadRequest");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -85,15 +83,11 @@ async fn annotations_have_qualified_keys_and_free_values() {
     }
     let mut object = objects::config_map("good", json!({}));
     object["metadata"]["annotations"] = json!({"Upper.Example.com/Key": "{\"any\": \"text\"}\n…"});
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     assert_eq!(
         made.at("/metadata/annotations"),
         &object["metadata"]["annotations"]
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -104,7 +98,7 @@ async fn annotations_have_at_most_256_kilobytes() {
     // Keys count as well: 2 × 1 byte.
     let half = "x".repeat(128 * 1024 - 1);
     object["metadata"]["annotations"] = json!({"a": half, "b": half});
-    api.create(&path, &object).await.expect_code(201);
+    api.created(&path, &object).await;
 
     let patch = json!({"metadata": {"annotations": {"c": ""}}});
     let response = api.merge(&api.ns_path("configmaps/one"), &patch).await;
@@ -113,7 +107,6 @@ async fn annotations_have_at_most_256_kilobytes() {
         response.causes()[0],
         ("FieldValueTooLong", "metadata.annotations")
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -130,7 +123,6 @@ async fn owner_references_are_complete() {
             "{causes:?} without {path}"
         );
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -146,7 +138,6 @@ async fn object_has_at_most_one_controller() {
         causes,
         [cause("FieldValueInvalid", "metadata.ownerReferences")]
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -155,7 +146,6 @@ async fn event_cannot_be_an_owner() {
     let owner = json!({"apiVersion": "v1", "kind": "Event", "name": "owner", "uid": "u"});
     let causes = refused(&api, json!({"ownerReferences": [owner]})).await;
     assert_eq!(causes[0].1, "metadata.ownerReferences");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -180,7 +170,6 @@ async fn finalizers_are_qualified_names() {
         .await
         .expect_failure(422, "Invalid");
     assert_eq!(response.causes()[0].1, "metadata.finalizers");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -188,10 +177,7 @@ async fn uid_and_creation_time_are_immutable() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
 
     let mut update = made.json.clone();
     update["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
@@ -208,12 +194,11 @@ async fn uid_and_creation_time_are_immutable() {
     // A wrong timestamp is not rejected, but ignored.
     let mut update = made.json.clone();
     update["metadata"]["creationTimestamp"] = json!("2001-02-03T04:05:06Z");
-    api.put(&path, &update).await.expect_code(200);
+    api.replaced(&path, &update).await;
     let patch = json!({"metadata": {"creationTimestamp": null}});
-    api.merge(&path, &patch).await.expect_code(200);
+    api.merged(&path, &patch).await;
 
     assert_eq!(api.get(&path).await.json, made.json);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -222,13 +207,8 @@ async fn name_and_namespace_are_immutable() {
     let crd = api.crd().create().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
-    api.create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
+    crd.created("one", json!({})).await;
 
     let name = json!({"metadata": {"name": "two"}});
     api.merge(&path, &name)
@@ -245,7 +225,6 @@ async fn name_and_namespace_are_immutable() {
         .await
         .expect_failure(400, "BadRequest");
     assert_eq!(api.get(&path).await.json, made.json);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -254,13 +233,9 @@ async fn deletion_timestamp_is_server_controlled() {
     let mut object = objects::config_map("one", json!({}));
     object["metadata"]["deletionTimestamp"] = json!("2030-02-03T04:05:06Z");
     object["metadata"]["deletionGracePeriodSeconds"] = json!(5);
-    let made = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let made = api.created(&api.ns_path("configmaps"), &object).await;
     assert!(made.at("/metadata/deletionTimestamp").is_null());
     assert!(made.at("/metadata/deletionGracePeriodSeconds").is_null());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -268,12 +243,9 @@ async fn kind_and_version_are_immutable() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
-    api.create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("configmaps"), &object).await;
     let response = api.merge(&path, &json!({"kind": "Secret"})).await;
     assert!((400..500).contains(&response.code), "{}", response.text());
     let response = api.put(&path, &objects::secret("one", json!({}))).await;
     response.expect_failure(400, "BadRequest");
-    api.finish().await;
 }

@@ -14,9 +14,9 @@ async fn get_returns_metadata_only() {
     let mut map = objects::config_map("one", json!({"a": "1"}));
     map["metadata"]["labels"] = json!({"a": "b"});
     let maps = api.ns_path("configmaps");
-    let made_map = api.create(&maps, &map).await.expect_code(201);
+    let made_map = api.created(&maps, &map).await;
     let widget = crd.object("one", json!({"a": "1"}));
-    let made_widget = api.create(&crd.path(), &widget).await.expect_code(201);
+    let made_widget = api.created(&crd.path(), &widget).await;
     for (path, made) in [
         (format!("{maps}/one"), made_map),
         (crd.path_of("one"), made_widget),
@@ -34,7 +34,6 @@ async fn get_returns_metadata_only() {
         let keys: Vec<_> = response.json.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["apiVersion", "kind", "metadata"]);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -42,12 +41,9 @@ async fn list_returns_metadata_only() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
-    api.create(&maps, &objects::config_map("one", json!({"a": "1"})))
-        .await
-        .expect_code(201);
-    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
-        .await
-        .expect_code(201);
+    api.created(&maps, &objects::config_map("one", json!({"a": "1"})))
+        .await;
+    crd.created("one", json!({"a": 1})).await;
     for path in [maps, crd.path()] {
         let response = api
             .request(Method::GET, &path)
@@ -64,16 +60,13 @@ async fn list_returns_metadata_only() {
         assert!(response.at("/items/0/data").is_null());
         assert!(response.at("/items/0/spec").is_null());
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn watch_returns_metadata_only() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({"a": 1})).await;
     let path = with_query(&crd.path(), &[("watch", "1")]);
     let mut watch = api
         .request(Method::GET, &path)
@@ -85,11 +78,10 @@ async fn watch_returns_metadata_only() {
     assert_eq!(event.object["kind"], "PartialObjectMetadata");
     assert_eq!(event.object["apiVersion"], "meta.k8s.io/v1");
     assert!(event.object["spec"].is_null());
-    api.delete(&crd.path_of("one")).await.expect_code(200);
+    crd.deleted("one").await;
     let event = watch.next_event().await;
     assert_eq!(event.brief(), ("DELETED", "one"));
     assert_eq!(event.object["kind"], "PartialObjectMetadata");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -115,7 +107,6 @@ async fn bookmarks_of_metadata_only_watches_have_the_same_kind() {
         event.object["metadata"]["annotations"],
         json!({"k8s.io/initial-events-end": "true"})
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -143,16 +134,14 @@ async fn writes_return_metadata_only_on_request() {
         .expect_code(200);
     assert_eq!(patched.json["kind"], "PartialObjectMetadata");
     assert_eq!(patched.at("/metadata/labels"), &json!({"a": "b"}));
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn metadata_forms_of_lists_and_objects_are_not_interchangeable() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("one", json!({})))
+        .await;
     for (path, accept) in [(path.clone(), ONE), (api.ns_path("configmaps/one"), LIST)] {
         let response = api
             .request(Method::GET, &path)
@@ -172,5 +161,4 @@ async fn metadata_forms_of_lists_and_objects_are_not_interchangeable() {
         response.expect_code(200).json["kind"],
         "PartialObjectMetadataList"
     );
-    api.finish().await;
 }

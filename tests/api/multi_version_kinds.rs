@@ -22,13 +22,10 @@ async fn core_event_is_readable_in_the_events_group() {
         "lastTimestamp": "2024-01-01T00:00:01Z",
         "count": 2,
     });
-    let created = api
-        .create(&api.ns_path("events"), &event)
-        .await
-        .expect_code(201);
+    let created = api.created(&api.ns_path("events"), &event).await;
     assert_eq!(created.json["eventTime"], Value::Null);
     let events = api.group_path("events.k8s.io/v1", "events");
-    let other = api.get(&format!("{events}/e")).await.expect_code(200);
+    let other = api.found(&format!("{events}/e")).await;
     assert_eq!(other.json["apiVersion"], "events.k8s.io/v1");
     assert_eq!(other.json["kind"], "Event");
     assert_eq!(other.uid(), created.uid());
@@ -53,7 +50,6 @@ async fn core_event_is_readable_in_the_events_group() {
     for field in ["involvedObject", "message", "source", "count"] {
         assert_eq!(other.json[field], Value::Null, "{field}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -74,8 +70,8 @@ async fn event_of_the_events_group_is_readable_in_the_core_group() {
         "reportingInstance": "tests-1",
     });
     let events = api.group_path("events.k8s.io/v1", "events");
-    let created = api.create(&events, &event).await.expect_code(201);
-    let other = api.get(&api.ns_path("events/e")).await.expect_code(200);
+    let created = api.created(&events, &event).await;
+    let other = api.found(&api.ns_path("events/e")).await;
     assert_eq!(other.json["apiVersion"], "v1");
     assert_eq!(other.uid(), created.uid());
     assert_eq!(other.json["involvedObject"], regarding);
@@ -94,15 +90,12 @@ async fn event_of_the_events_group_is_readable_in_the_core_group() {
     let mut watch = api.watch(&events).await;
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "e"));
     let patch = json!({"message": "it was tested again"});
-    api.merge(&api.ns_path("events/e"), &patch)
-        .await
-        .expect_code(200);
+    api.merged(&api.ns_path("events/e"), &patch).await;
     let changed = watch.next_change().await;
     assert_eq!(changed.brief(), ("MODIFIED", "e"));
     assert_eq!(changed.object["note"], "it was tested again");
     api.delete(&api.ns_path("events/e")).await.ok();
     assert_eq!(watch.next_change().await.brief(), ("DELETED", "e"));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -124,8 +117,8 @@ async fn autoscaler_is_readable_in_both_versions() {
             "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent},
         }})
     };
-    let created = api.create(&first, &old).await.expect_code(201);
-    let seen = api.get(&format!("{second}/old")).await.expect_code(200);
+    let created = api.created(&first, &old).await;
+    let seen = api.found(&format!("{second}/old")).await;
     assert_eq!(seen.json["apiVersion"], "autoscaling/v2");
     assert_eq!(seen.uid(), created.uid());
     assert_eq!(seen.at("/spec/maxReplicas"), 3);
@@ -144,11 +137,10 @@ async fn autoscaler_is_readable_in_both_versions() {
             "minReplicas": 2, "maxReplicas": 3, "scaleTargetRef": target, "metrics": [cpu(60)],
         },
     });
-    api.create(&second, &new).await.expect_code(201);
-    let seen = api.get(&format!("{first}/new")).await.expect_code(200);
+    api.created(&second, &new).await;
+    let seen = api.found(&format!("{first}/new")).await;
     assert_eq!(seen.json["apiVersion"], "autoscaling/v1");
     assert_eq!(seen.at("/spec/minReplicas"), 2);
     assert_eq!(seen.at("/spec/targetCPUUtilizationPercentage"), 60);
     assert_eq!(seen.at("/spec/metrics"), &Value::Null);
-    api.finish().await;
 }

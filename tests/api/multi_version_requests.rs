@@ -11,22 +11,17 @@ async fn autoscaler_written_as_v1_keeps_fields_of_v2() {
         api.group_path("autoscaling/v1", "horizontalpodautoscalers/one"),
         format!("{all}/one"),
     );
-    let made = api
-        .create(&all, &objects::autoscaler("one"))
-        .await
-        .expect_code(201);
+    let made = api.created(&all, &objects::autoscaler("one")).await;
     let condition = json!({"type": "AbleToScale", "status": "True", "reason": "Tested"});
     let status = json!({"status": {"desiredReplicas": 2, "conditions": [condition]}});
-    api.merge(&format!("{v2}/status"), &status)
-        .await
-        .expect_code(200);
+    api.merged(&format!("{v2}/status"), &status).await;
 
-    let mut first = api.get(&v1).await.expect_code(200).json;
+    let mut first = api.found(&v1).await.json;
     first["spec"]["maxReplicas"] = json!(7);
-    let put = api.put(&v1, &first).await.expect_code(200);
+    let put = api.replaced(&v1, &first).await;
     assert_eq!(put.at("/spec/maxReplicas"), 7);
     assert!(put.at("/spec/metrics").is_null());
-    let second = api.get(&v2).await.expect_code(200);
+    let second = api.found(&v2).await;
     assert_eq!(second.at("/spec/maxReplicas"), 7);
     assert_eq!(second.at("/spec/metrics"), made.at("/spec/metrics"));
     assert_eq!(second.at("/spec/behavior"), made.at("/spec/behavior"));
@@ -36,7 +31,6 @@ async fn autoscaler_written_as_v1_keeps_fields_of_v2() {
     assert_eq!(second.at("/status/conditions/0/type"), "AbleToScale");
     assert_eq!(second.at("/status/conditions/0/reason"), "Tested");
     assert!(second.at("/metadata/annotations").is_null());
-    api.finish().await;
 }
 
 /// Creates the events `one` and `two`, each for the object and by the controller of the same name.
@@ -56,7 +50,7 @@ async fn two_events(api: &Api) {
             "reportingInstance": "tests-1",
         });
         let path = api.group_path("events.k8s.io/v1", "events");
-        api.create(&path, &event).await.expect_code(201);
+        api.created(&path, &event).await;
     }
 }
 
@@ -74,7 +68,7 @@ async fn events_are_selected_by_the_fields_of_their_group() {
     ] {
         let selector = format!("{field}={value}");
         let query = [("fieldSelector", selector.as_str())];
-        let list = api.get(&with_query(path, &query)).await.expect_code(200);
+        let list = api.found(&with_query(path, &query)).await;
         assert_eq!(list.item_names(), ["one"], "{selector}");
         let refused = api.get(&with_query(wrong, &query)).await;
         let refused = refused.expect_failure(400, "BadRequest");
@@ -83,7 +77,6 @@ async fn events_are_selected_by_the_fields_of_their_group() {
             format!("field label not supported: {field}")
         );
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -91,12 +84,11 @@ async fn items_of_converted_lists_have_no_kind() {
     let api = Api::start().await;
     two_events(&api).await;
     let scalers = "horizontalpodautoscalers";
-    api.create(
+    api.created(
         &api.group_path("autoscaling/v2", scalers),
         &objects::autoscaler("one"),
     )
-    .await
-    .expect_code(201);
+    .await;
     for (path, kind) in [
         (api.ns_path("events"), "EventList"),
         (api.group_path("events.k8s.io/v1", "events"), "EventList"),
@@ -109,7 +101,7 @@ async fn items_of_converted_lists_have_no_kind() {
             "HorizontalPodAutoscalerList",
         ),
     ] {
-        let list = api.get(&path).await.expect_code(200);
+        let list = api.found(&path).await;
         assert_eq!(list.json["kind"], kind);
         assert!(!list.items().is_empty(), "{path}");
         for item in list.items() {
@@ -117,5 +109,4 @@ async fn items_of_converted_lists_have_no_kind() {
             assert_eq!(item["apiVersion"], Value::Null, "{path}");
         }
     }
-    api.finish().await;
 }

@@ -21,24 +21,18 @@ async fn status_added_at_creation_is_dropped() {
     let rules = [rule(crd.group(), "v1", &["widgets"], &["CREATE"])];
     let hook = webhook.hook(&api, "status.example.com", "/status", &rules);
     webhook.mutate_with(&api, "status", &[hook]).await;
-    let made = api
-        .create(&crd.path(), &crd.object("a", json!({"x": 1})))
-        .await
-        .expect_code(201);
+    let made = crd.created("a", json!({"x": 1})).await;
     assert_eq!(made.json["spec"], json!({"x": 1, "touched": true}));
     assert!(made.json["status"].is_null(), "{}", made.text());
-    let stored = api.get(&crd.path_of("a")).await.expect_code(200);
+    let stored = crd.found("a").await;
     assert!(stored.json["status"].is_null(), "{}", stored.text());
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn webhook_of_the_status_cannot_change_the_spec() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
-    api.create(&crd.path(), &crd.object("a", json!({"x": 1})))
-        .await
-        .expect_code(201);
+    crd.created("a", json!({"x": 1})).await;
     let webhook = Webhook::start(|_| {
         Verdict::patch(&json!([
             {"op": "replace", "path": "/spec", "value": {"x": 2}},
@@ -50,10 +44,7 @@ async fn webhook_of_the_status_cannot_change_the_spec() {
     let hook = webhook.hook(&api, "spec.example.com", "/spec", &rules);
     webhook.mutate_with(&api, "spec", &[hook]).await;
     let patch = json!({"status": {"phase": "Ready"}});
-    let patched = api
-        .merge(&crd.path_of("a/status"), &patch)
-        .await
-        .expect_code(200);
+    let patched = crd.merged("a/status", &patch).await;
     assert_eq!(webhook.paths(), ["/spec"]);
     assert_eq!(
         patched.json["status"],
@@ -61,9 +52,8 @@ async fn webhook_of_the_status_cannot_change_the_spec() {
     );
     assert_eq!(patched.json["spec"], json!({"x": 1}));
     assert_eq!(patched.generation(), 1);
-    let stored = api.get(&crd.path_of("a")).await.expect_code(200);
+    let stored = crd.found("a").await;
     assert_eq!(stored.json, patched.json);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -71,12 +61,8 @@ async fn change_of_the_spec_by_a_webhook_increments_the_generation() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let all = api.group_path("apps/v1", "deployments");
-    api.create(&crd.path(), &crd.object("a", json!({"replicas": 1})))
-        .await
-        .expect_code(201);
-    api.create(&all, &objects::deployment("a"))
-        .await
-        .expect_code(201);
+    crd.created("a", json!({"replicas": 1})).await;
+    api.created(&all, &objects::deployment("a")).await;
     let webhook = Webhook::start(|_| {
         Verdict::patch(&json!([{"op": "replace", "path": "/spec/replicas", "value": 5}]))
     })
@@ -89,19 +75,15 @@ async fn change_of_the_spec_by_a_webhook_increments_the_generation() {
     webhook.mutate_with(&api, "spec", &[hook]).await;
     for path in [crd.path_of("a"), format!("{all}/a")] {
         let label = json!({"metadata": {"labels": {"a": "b"}}});
-        let patched = api.merge(&path, &label).await.expect_code(200);
+        let patched = api.merged(&path, &label).await;
         assert_eq!(patched.at("/spec/replicas"), 5, "{path}");
         assert_eq!(patched.generation(), 2, "{path}");
         // A change that the webhook reverts has no effect.
-        let undone = api
-            .merge(&path, &json!({"spec": {"replicas": 7}}))
-            .await
-            .expect_code(200);
+        let undone = api.merged(&path, &json!({"spec": {"replicas": 7}})).await;
         assert_eq!(undone.at("/spec/replicas"), 5, "{path}");
         assert_eq!(undone.generation(), 2, "{path}");
         assert_eq!(undone.resource_version(), patched.resource_version());
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -126,7 +108,7 @@ async fn mutating_webhooks_get_no_generated_name() {
     ] {
         webhook.forget();
         object["metadata"] = json!({"generateName": "made-"});
-        let made = api.create(&path, &object).await.expect_code(201);
+        let made = api.created(&path, &object).await;
         assert_eq!(webhook.paths(), ["/mutate", "/judge"]);
         let calls = webhook.calls();
         let (early, late) = (calls[0].request(), calls[1].request());
@@ -141,5 +123,4 @@ async fn mutating_webhooks_get_no_generated_name() {
             assert_eq!(seen, &made.json["metadata"][field], "{field}");
         }
     }
-    api.finish().await;
 }

@@ -40,10 +40,7 @@ async fn patches_are_applied() {
     let hook = webhook.hook(&api, "patch.example.com", "/patch", &[maps()]);
     webhook.mutate_with(&api, "patch", &[hook]).await;
     let object = config_map("a", json!({"old": "here", "bad": "x"}));
-    let created = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let created = api.created(&api.ns_path("configmaps"), &object).await;
     assert_eq!(
         created.json["data"],
         json!({"old": "changed", "new": "there"})
@@ -51,7 +48,6 @@ async fn patches_are_applied() {
     assert_eq!(created.at("/metadata/labels"), &json!({"by": "webhook"}));
     let stored = api.get(&api.ns_path("configmaps/a")).await.ok();
     assert_eq!(stored.json["data"], created.json["data"]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -75,10 +71,7 @@ async fn webhooks_mutate_in_the_order_of_names_before_validation() {
         .mutate_with(&api, "b-first", &[hook("zero"), hook("one")])
         .await;
     let object = config_map("a", json!({"own": ""}));
-    let created = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let created = api.created(&api.ns_path("configmaps"), &object).await;
     assert_eq!(webhook.paths(), ["/zero", "/one", "/last", "/validate"]);
     let data = json!({
         "own": "",
@@ -92,7 +85,6 @@ async fn webhooks_mutate_in_the_order_of_names_before_validation() {
         data,
         "the judge sees it all"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -109,13 +101,9 @@ async fn updates_and_custom_resources_are_mutated_as_well() {
     let rules = [rule(crd.group(), "v1", &["widgets"], &["UPDATE"])];
     let hook = webhook.hook(&api, "touch.example.com", "/touch", &rules);
     webhook.mutate_with(&api, "touch", &[hook]).await;
-    let patched = api
-        .merge(&crd.path_of("a"), &json!({"spec": {"x": 2}}))
-        .await
-        .expect_code(200);
+    let patched = crd.merged("a", &json!({"spec": {"x": 2}})).await;
     assert_eq!(patched.json["spec"], json!({"x": 2, "touched": true}));
     assert_eq!(patched.generation(), 2);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -152,7 +140,6 @@ async fn mutated_objects_are_validated_against_the_schema() {
         .await;
     bad.expect_failure(422, "Invalid");
     assert_eq!(webhook.calls().len(), 1);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -173,7 +160,6 @@ async fn mutated_built_in_objects_are_validated() {
             .causes()
             .contains(&("FieldValueInvalid", "metadata.labels"))
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -202,7 +188,6 @@ async fn inapplicable_patch_fails_the_request() {
             .items()
             .is_empty()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -219,7 +204,6 @@ async fn mutating_webhook_can_deny() {
         refused.message(),
         "admission webhook \"refuse.example.com\" denied the request: not like this"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -245,10 +229,7 @@ async fn webhook_is_reinvoked_after_later_changes() {
     ];
     webhook.mutate_with(&api, "again", &hooks).await;
     let object = config_map("a", json!({"own": ""}));
-    let created = api
-        .create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    let created = api.created(&api.ns_path("configmaps"), &object).await;
     assert_eq!(webhook.paths(), ["/first", "/never", "/last", "/first"]);
     assert_eq!(
         created.json["data"],
@@ -260,5 +241,4 @@ async fn webhook_is_reinvoked_after_later_changes() {
         .await
         .ok();
     assert_eq!(webhook.paths(), ["/first", "/never", "/last"]);
-    api.finish().await;
 }

@@ -29,11 +29,9 @@ async fn names_are_lower_case_subdomains() {
         assert_eq!(response.details()["kind"], "ConfigMap");
     }
     for name in ["a", "0", "a.b-c.d", "1.2.3"] {
-        api.create(&path, &objects::config_map(name, json!({})))
-            .await
-            .expect_code(201);
+        api.created(&path, &objects::config_map(name, json!({})))
+            .await;
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -41,16 +39,14 @@ async fn names_have_at_most_253_characters() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let longest = "x".repeat(253);
-    api.create(&path, &objects::config_map(&longest, json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map(&longest, json!({})))
+        .await;
     let longer = "x".repeat(254);
     let response = api
         .create(&path, &objects::config_map(&longer, json!({})))
         .await;
     let response = response.expect_failure(422, "Invalid");
     assert_eq!(response.causes()[0].1, "metadata.name");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -68,10 +64,7 @@ async fn names_of_custom_objects_follow_the_same_rules() {
         assert_eq!(response.details()["kind"], "Widget");
         assert_eq!(response.details()["group"], crd.group());
     }
-    api.create(&crd.path(), &crd.object("a.b", json!({})))
-        .await
-        .expect_code(201);
-    api.finish().await;
+    crd.created("a.b", json!({})).await;
 }
 
 #[tokio::test]
@@ -83,7 +76,6 @@ async fn namespaces_are_named_by_a_single_label() {
         let response = response.expect_failure(422, "Invalid");
         assert_eq!(response.causes()[0], ("FieldValueInvalid", "metadata.name"));
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -96,11 +88,9 @@ async fn roles_are_named_by_any_path_segment() {
             "metadata": {"name": name}, "rules": [],
         })
     };
-    api.create(&path, &role("System:Some_Role"))
-        .await
-        .expect_code(201);
+    api.created(&path, &role("System:Some_Role")).await;
     let one = api.group_path("rbac.authorization.k8s.io/v1", "roles/System:Some_Role");
-    api.get(&one).await.expect_code(200);
+    api.found(&one).await;
     for name in ["a/b", "a%b", "..", "."] {
         let response = api
             .create(&path, &role(name))
@@ -108,7 +98,6 @@ async fn roles_are_named_by_any_path_segment() {
             .expect_failure(422, "Invalid");
         assert_eq!(response.causes()[0], ("FieldValueInvalid", "metadata.name"));
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -138,7 +127,6 @@ async fn name_is_required() {
         "{}",
         response.message()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -146,9 +134,8 @@ async fn path_and_body_must_agree_on_the_name() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("one", json!({})))
+        .await;
     let other = objects::config_map("two", json!({}));
     let response = api.put(&api.ns_path("configmaps/one"), &other).await;
     let response = response.expect_failure(400, "BadRequest");
@@ -160,14 +147,11 @@ async fn path_and_body_must_agree_on_the_name() {
         response.message()
     );
 
-    api.create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({})).await;
     let response = api
         .put(&crd.path_of("one"), &crd.object("two", json!({})))
         .await;
     response.expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -187,11 +171,10 @@ async fn path_and_body_must_agree_on_the_namespace() {
     );
 
     object["metadata"]["namespace"] = json!(api.namespace());
-    api.create(&path, &object).await.expect_code(201);
+    api.created(&path, &object).await;
     object["metadata"]["namespace"] = json!("default");
     let response = api.put(&api.ns_path("configmaps/one"), &object).await;
     response.expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -212,9 +195,8 @@ async fn creation_in_a_missing_namespace_is_rejected() {
     let response = response.expect_failure(404, "NotFound");
     assert_eq!(response.details()["kind"], "namespaces");
 
-    let list = api.get(&path).await.expect_code(200);
+    let list = api.found(&path).await;
     assert_eq!(list.items().len(), 0);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -235,14 +217,13 @@ async fn ip_addresses_are_named_by_canonical_addresses() {
             "spec": {"parentRef": {"resource": "services", "name": "x", "namespace": "default"}},
         })
     };
-    api.create(path, &address(&name)).await.expect_code(201);
+    api.created(path, &address(&name)).await;
     api.delete_at_end(format!("{path}/{name}"));
     for bad in ["not-an-address", "FE80::1", "10.0.0"] {
         let response = api.create(path, &address(bad)).await;
         let response = response.expect_failure(422, "Invalid");
         assert_eq!(response.causes()[0].1, "metadata.name", "{bad}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -254,13 +235,9 @@ async fn namespaces_of_cluster_scoped_objects_are_cleared() {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": name, "namespace": "default"}, "rules": [],
     });
-    let created = api.create(path, &role).await.expect_code(201);
+    let created = api.created(path, &role).await;
     api.delete_at_end(format!("{path}/{name}"));
     assert!(created.at("/metadata/namespace").is_null());
-    let updated = api
-        .put(&format!("{path}/{name}"), &role)
-        .await
-        .expect_code(200);
+    let updated = api.replaced(&format!("{path}/{name}"), &role).await;
     assert!(updated.at("/metadata/namespace").is_null());
-    api.finish().await;
 }

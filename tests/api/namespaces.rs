@@ -16,7 +16,6 @@ async fn namespace_starts_active_with_its_name_as_a_label() {
     );
     assert_eq!(namespace.at("/spec/finalizers"), &json!(["kubernetes"]));
     assert_eq!(namespace.at("/status/phase"), "Active");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -39,7 +38,7 @@ async fn namespace_is_deleted_with_its_content() {
         .await;
     assert_eq!(watch.next_change().await.brief(), ("ADDED", name.as_str()));
 
-    let deleted = api.delete(&path).await.expect_code(200);
+    let deleted = api.deleted(&path).await;
     assert_eq!(deleted.json["kind"], "Namespace");
     assert_eq!(deleted.at("/status/phase"), "Terminating");
     assert!(deleted.at("/metadata/deletionTimestamp").is_string());
@@ -57,7 +56,6 @@ async fn namespace_is_deleted_with_its_content() {
     let late = api.create(&maps, &config_map("late", Value::Null)).await;
     let late = late.expect_failure(404, "NotFound");
     assert_eq!(late.details(), &json!({"name": name, "kind": "namespaces"}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -73,7 +71,7 @@ async fn finalizers_of_objects_block_a_terminating_namespace() {
     api.create(&maps, &config_map("free", Value::Null))
         .await
         .ok();
-    api.delete(&path).await.expect_code(200);
+    api.deleted(&path).await;
 
     eventually("the contents to be deleted", async || {
         let list = api.get(&maps).await.ok();
@@ -84,10 +82,7 @@ async fn finalizers_of_objects_block_a_terminating_namespace() {
         (list.item_names() == ["held"] && marked).then_some(())
     })
     .await;
-    assert_eq!(
-        api.get(&path).await.expect_code(200).at("/status/phase"),
-        "Terminating"
-    );
+    assert_eq!(api.found(&path).await.at("/status/phase"), "Terminating");
 
     let refused = api.create(&maps, &config_map("new", Value::Null)).await;
     let refused = refused.expect_failure(403, "Forbidden");
@@ -103,17 +98,14 @@ async fn finalizers_of_objects_block_a_terminating_namespace() {
         .await;
     changed.expect_code(200);
 
-    let again = api.delete(&path).await.expect_code(200);
+    let again = api.deleted(&path).await;
     assert_eq!(again.at("/status/phase"), "Terminating");
     let released = json!({"metadata": {"finalizers": null}});
-    api.merge(&format!("{maps}/held"), &released)
-        .await
-        .expect_code(200);
+    api.merged(&format!("{maps}/held"), &released).await;
     eventually("the namespace to be deleted", async || {
         (api.get(&path).await.code == 404).then_some(())
     })
     .await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -127,8 +119,7 @@ async fn creation_in_a_missing_namespace_is_rejected() {
         refused.details(),
         &json!({"name": name, "kind": "namespaces"})
     );
-    assert!(api.get(&maps).await.expect_code(200).items().is_empty());
-    api.finish().await;
+    assert!(api.found(&maps).await.items().is_empty());
 }
 
 #[tokio::test]
@@ -141,9 +132,6 @@ async fn system_namespaces_cannot_be_deleted() {
             refused.details(),
             &json!({"name": name, "kind": "namespaces"})
         );
-        api.get(&format!("/api/v1/namespaces/{name}"))
-            .await
-            .expect_code(200);
+        api.found(&format!("/api/v1/namespaces/{name}")).await;
     }
-    api.finish().await;
 }

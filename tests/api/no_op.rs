@@ -10,7 +10,7 @@ async fn unchanged_built_in_object_keeps_its_version_and_sends_no_event() {
     let path = api.ns_path("configmaps/one");
     let mut object = objects::config_map("one", json!({"a": "1"}));
     object["metadata"]["labels"] = json!({"l": "1"});
-    let made = api.create(&all, &object).await.expect_code(201);
+    let made = api.created(&all, &object).await;
     let from = with_query(&all, &[("resourceVersion", &made.resource_version())]);
     let mut watch = api.watch(&from).await;
 
@@ -35,11 +35,9 @@ async fn unchanged_built_in_object_keeps_its_version_and_sends_no_event() {
     }
     assert_eq!(api.get(&path).await.json, made.json);
 
-    api.create(&all, &objects::config_map("two", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&all, &objects::config_map("two", json!({})))
+        .await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "two"));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -48,13 +46,8 @@ async fn unchanged_custom_object_keeps_its_version_and_sends_no_event() {
     let crd = api.crd().with_status().create().await;
     let path = crd.path_of("one");
     let status = crd.path_of("one/status");
-    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
-        .await
-        .expect_code(201);
-    let made = api
-        .merge(&status, &json!({"status": {"b": 2}}))
-        .await
-        .expect_code(200);
+    crd.created("one", json!({"a": 1})).await;
+    let made = api.merged(&status, &json!({"status": {"b": 2}})).await;
     let from = with_query(
         &crd.path(),
         &[("resourceVersion", &made.resource_version())],
@@ -76,9 +69,6 @@ async fn unchanged_custom_object_keeps_its_version_and_sends_no_event() {
         assert_eq!(response.generation(), made.generation());
     }
 
-    api.create(&crd.path(), &crd.object("two", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("two", json!({})).await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "two"));
-    api.finish().await;
 }

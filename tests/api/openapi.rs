@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[tokio::test]
 async fn index_has_a_document_per_group() {
     let api = Api::start().await;
-    let index = api.get("/openapi/v3").await.expect_code(200);
+    let index = api.found("/openapi/v3").await;
     for path in ["api/v1", "apis/apps/v1", "apis/apiextensions.k8s.io/v1"] {
         let url = index.json["paths"][path]["serverRelativeURL"]
             .as_str()
@@ -16,18 +16,17 @@ async fn index_has_a_document_per_group() {
             url.starts_with(&format!("/openapi/v3/{path}?hash=")),
             "{path}: {url:?}"
         );
-        let document = api.get(url).await.expect_code(200);
+        let document = api.found(url).await;
         let version = document.json["openapi"].as_str().unwrap_or_default();
         assert!(version.starts_with("3.0"), "{path}: {version}");
         assert!(document.json["paths"].is_object(), "{path}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn document_has_the_fields_that_kubectl_reads() {
     let api = Api::start().await;
-    let document = api.get("/openapi/v3/apis/apps/v1").await.expect_code(200);
+    let document = api.found("/openapi/v3/apis/apps/v1").await;
     let path = &document.json["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
     // kubectl checks this before it sends `fieldValidation` with a patch.
     let operation = &path["patch"];
@@ -52,7 +51,7 @@ async fn document_has_the_fields_that_kubectl_reads() {
         deployment["x-kubernetes-group-version-kind"],
         json!([{"group": "apps", "version": "v1", "kind": "Deployment"}])
     );
-    let core = api.get("/openapi/v3/api/v1").await.expect_code(200);
+    let core = api.found("/openapi/v3/api/v1").await;
     let pod = &core.json["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"];
     assert_eq!(pod["containers"]["x-kubernetes-patch-merge-key"], "name");
     assert_eq!(pod["containers"]["x-kubernetes-patch-strategy"], "merge");
@@ -61,13 +60,12 @@ async fn document_has_the_fields_that_kubectl_reads() {
         json!(["name"])
     );
     assert_eq!(pod["containers"]["x-kubernetes-list-type"], "map");
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn kinds_fields_and_operations_are_described() {
     let api = Api::start().await;
-    let document = api.get("/openapi/v3/apis/apps/v1").await.expect_code(200);
+    let document = api.found("/openapi/v3/apis/apps/v1").await;
     let deployment = &document.json["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"];
     assert_eq!(
         deployment["description"],
@@ -77,7 +75,6 @@ async fn kinds_fields_and_operations_are_described() {
     assert!(kind.is_some_and(|text| text.starts_with("Kind is a string value")));
     let path = &document.json["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
     assert_eq!(path["get"]["description"], "read the specified Deployment");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -95,7 +92,6 @@ async fn openapi_v2_is_served() {
         definitions["io.k8s.api.core.v1.ConfigMap"]["x-kubernetes-group-version-kind"],
         json!([{"group": "", "version": "v1", "kind": "ConfigMap"}])
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -117,7 +113,6 @@ async fn openapi_v2_protobuf_declares_field_validation() {
     ] {
         assert!(text.contains(part), "{part}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -139,7 +134,6 @@ async fn schema_of_a_crd_is_published() {
         json!({"type": "integer"})
     );
     assert_ne!(widget["properties"]["metadata"], Value::Null);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -160,5 +154,4 @@ async fn open_roots_are_published_without_properties_in_v2() {
     .await;
     assert_eq!(definition["type"], "object");
     assert!(definition.get("properties").is_none(), "{definition}");
-    api.finish().await;
 }

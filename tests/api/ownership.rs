@@ -10,7 +10,7 @@ use crate::garbage::{Family, blocking};
 impl Family<'_> {
     async fn is_marked(&self, name: &str) {
         eventually(&format!("{name} to be marked"), async || {
-            let object = self.api.get(&self.path(name)).await.expect_code(200);
+            let object = self.api.found(&self.path(name)).await;
             object
                 .at("/metadata/deletionTimestamp")
                 .is_string()
@@ -20,7 +20,7 @@ impl Family<'_> {
     }
 
     async fn owners(&self, name: &str) -> Value {
-        let object = self.api.get(&self.path(name)).await.expect_code(200);
+        let object = self.api.found(&self.path(name)).await;
         object.at("/metadata/ownerReferences").clone()
     }
 }
@@ -36,7 +36,6 @@ async fn waiting_owner_is_removed_when_a_dependent_has_another_owner() {
     family.delete("first", "Foreground").await;
     family.gone("first").await;
     assert_eq!(family.owners("child").await, json!([second]));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -50,13 +49,10 @@ async fn waiting_owner_is_removed_when_a_dependent_drops_its_reference() {
     family.delete("owner", "Foreground").await;
     family.is_marked("child").await;
     let forget = json!({"metadata": {"ownerReferences": null}});
-    api.merge(&family.path("child"), &forget)
-        .await
-        .expect_code(200);
+    api.merged(&family.path("child"), &forget).await;
     family.gone("owner").await;
     family.release("child").await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -71,13 +67,10 @@ async fn waiting_owner_is_removed_when_a_dependent_stops_blocking() {
     family.is_marked("child").await;
     owner["blockOwnerDeletion"] = json!(false);
     let unblock = json!({"metadata": {"ownerReferences": [owner]}});
-    api.merge(&family.path("child"), &unblock)
-        .await
-        .expect_code(200);
+    api.merged(&family.path("child"), &unblock).await;
     family.gone("owner").await;
     family.release("child").await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -87,13 +80,10 @@ async fn cycle_of_owners_is_deleted() {
     let first = family.add("first", &[], &[]).await;
     let second = family.add("second", &[blocking(first)], &[]).await;
     let close = json!({"metadata": {"ownerReferences": [blocking(second)]}});
-    api.merge(&family.path("first"), &close)
-        .await
-        .expect_code(200);
+    api.merged(&family.path("first"), &close).await;
     family.delete("first", "Foreground").await;
     family.gone("first").await;
     family.gone("second").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -101,10 +91,7 @@ async fn dependents_of_custom_objects_are_deleted_with_the_crd() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let crd = api.crd().create().await;
-    let created = api
-        .create(&crd.path(), &crd.object("owner", json!({})))
-        .await
-        .expect_code(201);
+    let created = crd.created("owner", json!({})).await;
     let owner = json!({
         "apiVersion": crd.api_version(), "kind": "Widget", "name": "owner", "uid": created.uid(),
     });
@@ -114,9 +101,8 @@ async fn dependents_of_custom_objects_are_deleted_with_the_crd() {
     family.add("stray", &[absent], &[]).await;
     family.gone("stray").await;
     family.add("child", &[owner], &[]).await;
-    api.delete(&crd.definition_path()).await.expect_code(200);
+    api.deleted(&crd.definition_path()).await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -132,7 +118,6 @@ async fn owners_of_unknown_kinds_are_checked_when_the_kind_is_served() {
     family.add("child", &[owner], &[]).await;
     api.crd().create().await;
     family.gone("child").await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -160,7 +145,6 @@ async fn dependent_of_an_owner_in_an_unserved_version_is_kept() {
     family.gone("lost").await;
     assert_eq!(family.owners("kept").await, json!([unknown]));
     assert_eq!(family.owners("kept-entirely").await, json!(both));
-    api.finish().await;
 }
 
 const JOBS_WARNING: &str = "child pods are preserved by default when jobs are deleted; \
@@ -195,7 +179,7 @@ async fn jobs_and_replication_controllers_orphan_by_default() {
         (api.ns_path("replicationcontrollers"), controller, vec![]),
     ];
     for (path, object, warnings) in cases {
-        let created = api.create(&path, &object).await.expect_code(201);
+        let created = api.created(&path, &object).await;
         let owner = json!({
             "apiVersion": object["apiVersion"],
             "kind": object["kind"],
@@ -207,7 +191,7 @@ async fn jobs_and_replication_controllers_orphan_by_default() {
         let path = format!("{path}/owner");
         let dry = api.delete(&format!("{path}?dryRun=All")).await;
         assert_eq!(dry.expect_code(200).warnings(), warnings);
-        let deleted = api.delete(&path).await.expect_code(200);
+        let deleted = api.deleted(&path).await;
         assert_eq!(deleted.json["kind"], object["kind"]);
         assert_eq!(deleted.at("/metadata/finalizers"), &json!(["orphan"]));
         assert_eq!(deleted.warnings(), warnings);
@@ -217,7 +201,6 @@ async fn jobs_and_replication_controllers_orphan_by_default() {
         .await;
         assert_eq!(family.owners(&child).await, Value::Null);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -234,13 +217,12 @@ async fn explicit_policy_suppresses_the_warning_for_jobs() {
                 "containers": [{"name": "main", "image": "example.com/main:1"}],
             }}},
         });
-        let created = api.create(&jobs, &job).await.expect_code(201);
+        let created = api.created(&jobs, &job).await;
         let path = format!("{jobs}/{}?propagationPolicy={policy}", created.name());
-        let deleted = api.delete(&path).await.expect_code(200);
+        let deleted = api.deleted(&path).await;
         assert_eq!(deleted.json["kind"], response);
         assert!(deleted.warnings().is_empty());
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -254,12 +236,11 @@ async fn events_ignore_the_propagation_policy() {
     });
     for policy in ["Orphan", "Foreground"] {
         let events = api.ns_path("events");
-        api.create(&events, &event).await.expect_code(201);
+        api.created(&events, &event).await;
         let path = format!("{events}/event?propagationPolicy={policy}");
-        let deleted = api.delete(&path).await.expect_code(200);
+        let deleted = api.deleted(&path).await;
         assert_eq!(deleted.json["kind"], "Status");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -273,15 +254,14 @@ async fn namespace_deletion_does_not_wait_for_dependents() {
     family.delete("owner", "Foreground").await;
     family.is_marked("child").await;
     let namespace = format!("/api/v1/namespaces/{}", api.namespace());
-    api.delete(&namespace).await.expect_code(200);
+    api.deleted(&namespace).await;
     family.gone("owner").await;
-    api.get(&family.path("child")).await.expect_code(200);
+    api.found(&family.path("child")).await;
     family.release("child").await;
     eventually("the namespace to be deleted", async || {
         (api.get(&namespace).await.code == 404).then_some(())
     })
     .await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -292,16 +272,13 @@ async fn webhooks_are_not_called_for_the_deletion_of_a_crd() {
     let rules = [rule(&api.group(), "v1", &["widgets"], &["DELETE"])];
     let hook = webhook.hook(&api, "deny.example.com", "/deny", &rules);
     webhook.validate_with(&api, "deny", &[hook]).await;
-    api.create(&crd.path(), &crd.object("held", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("held", json!({})).await;
     api.delete(&crd.path_of("held")).await.expect_code(400);
-    api.delete(&crd.definition_path()).await.expect_code(200);
+    api.deleted(&crd.definition_path()).await;
     eventually("the CRD to be deleted", async || {
         (api.get(&crd.definition_path()).await.code == 404).then_some(())
     })
     .await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -332,14 +309,12 @@ async fn stalled_webhook_does_not_block_the_collector() {
     let mut held = config_map("held", Value::Null);
     held["metadata"]["ownerReferences"] = json!([absent]);
     held["metadata"]["labels"] = json!({"held": "yes"});
-    api.create(&api.ns_path("configmaps"), &held)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("configmaps"), &held).await;
     // The collector calls the webhook, and continues before that times out.
     let (connection, _) = silent.accept().await.unwrap();
     let mut free = config_map("free", Value::Null);
     free["metadata"]["ownerReferences"] = json!([absent]);
-    api.create(&elsewhere, &free).await.expect_code(201);
+    api.created(&elsewhere, &free).await;
     eventually("the object without finalizers to be deleted", async || {
         (api.get(&format!("{elsewhere}/free")).await.code == 404).then_some(())
     })
@@ -352,6 +327,5 @@ async fn stalled_webhook_does_not_block_the_collector() {
         end.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock),
         "the collector has waited for the webhook"
     );
-    api.get(&family.path("held")).await.expect_code(200);
-    api.finish().await;
+    api.found(&family.path("held")).await;
 }

@@ -9,7 +9,7 @@ async fn start() -> (Api, String) {
     for name in ["a", "b", "c", "d", "e"] {
         let colour = if name == "c" { "red" } else { "blue" };
         let object = objects::labelled(name, &json!({"colour": colour}));
-        api.create(&path, &object).await.expect_code(201);
+        api.created(&path, &object).await;
     }
     (api, path)
 }
@@ -24,31 +24,21 @@ fn token(list: &kopf_tests::ApiResponse) -> String {
 #[tokio::test]
 async fn list_continues_after_a_page() {
     let (api, path) = start().await;
-    let first = api
-        .get(&with_query(&path, &[("limit", "2")]))
-        .await
-        .expect_code(200);
+    let first = api.found(&with_query(&path, &[("limit", "2")])).await;
     assert_eq!(first.item_names(), ["a", "b"]);
     assert_eq!(first.at("/metadata/remainingItemCount"), 3);
 
     let parameters = [("limit", "2"), ("continue", &token(&first))];
-    let second = api
-        .get(&with_query(&path, &parameters))
-        .await
-        .expect_code(200);
+    let second = api.found(&with_query(&path, &parameters)).await;
     assert_eq!(second.item_names(), ["c", "d"]);
     assert_eq!(second.at("/metadata/remainingItemCount"), 1);
     assert_eq!(second.resource_version(), first.resource_version());
 
     let parameters = [("limit", "2"), ("continue", &token(&second))];
-    let third = api
-        .get(&with_query(&path, &parameters))
-        .await
-        .expect_code(200);
+    let third = api.found(&with_query(&path, &parameters)).await;
     assert_eq!(third.item_names(), ["e"]);
     assert_eq!(token(&third), "");
     assert!(third.at("/metadata/remainingItemCount").is_null());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -56,33 +46,21 @@ async fn custom_objects_are_listed_in_pages() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for name in ["a", "b", "c"] {
-        api.create(&crd.path(), &crd.object(name, json!({})))
-            .await
-            .expect_code(201);
+        crd.created(name, json!({})).await;
     }
     let everywhere = crd.path_everywhere();
-    let first = api
-        .get(&with_query(&everywhere, &[("limit", "2")]))
-        .await
-        .expect_code(200);
+    let first = api.found(&with_query(&everywhere, &[("limit", "2")])).await;
     assert_eq!(first.item_names(), ["a", "b"]);
     let parameters = [("limit", "2"), ("continue", &token(&first))];
-    let second = api
-        .get(&with_query(&everywhere, &parameters))
-        .await
-        .expect_code(200);
+    let second = api.found(&with_query(&everywhere, &parameters)).await;
     assert_eq!(second.item_names(), ["c"]);
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn list_within_its_limit_has_no_continue_token() {
     let (api, path) = start().await;
     for limit in ["5", "6", "0"] {
-        let list = api
-            .get(&with_query(&path, &[("limit", limit)]))
-            .await
-            .expect_code(200);
+        let list = api.found(&with_query(&path, &[("limit", limit)])).await;
         assert_eq!(list.items().len(), 5, "limit {limit}");
         assert_eq!(token(&list), "", "limit {limit}");
         assert!(
@@ -90,47 +68,31 @@ async fn list_within_its_limit_has_no_continue_token() {
             "limit {limit}"
         );
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn pages_are_of_one_version() {
     let (api, path) = start().await;
-    let first = api
-        .get(&with_query(&path, &[("limit", "2")]))
-        .await
-        .expect_code(200);
-    api.create(&path, &objects::config_map("bb", json!({})))
-        .await
-        .expect_code(201);
-    api.delete(&api.ns_path("configmaps/d"))
-        .await
-        .expect_code(200);
+    let first = api.found(&with_query(&path, &[("limit", "2")])).await;
+    api.created(&path, &objects::config_map("bb", json!({})))
+        .await;
+    api.deleted(&api.ns_path("configmaps/d")).await;
     let changed = json!({"data": {"key": "new"}});
-    api.merge(&api.ns_path("configmaps/c"), &changed)
-        .await
-        .expect_code(200);
+    api.merged(&api.ns_path("configmaps/c"), &changed).await;
 
     let rest = token(&first);
     let parameters = [("continue", rest.as_str())];
-    let rest = api
-        .get(&with_query(&path, &parameters))
-        .await
-        .expect_code(200);
+    let rest = api.found(&with_query(&path, &parameters)).await;
     assert_eq!(rest.item_names(), ["c", "d", "e"]);
     assert!(rest.at("/items/0/data").is_null());
     assert_eq!(rest.resource_version(), first.resource_version());
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn pages_with_selectors_have_no_remaining_count() {
     let (api, path) = start().await;
     let parameters = [("limit", "2"), ("labelSelector", "colour=blue")];
-    let first = api
-        .get(&with_query(&path, &parameters))
-        .await
-        .expect_code(200);
+    let first = api.found(&with_query(&path, &parameters)).await;
     assert_eq!(first.item_names(), ["a", "b"]);
     assert!(first.at("/metadata/remainingItemCount").is_null());
     let parameters = [
@@ -138,21 +100,14 @@ async fn pages_with_selectors_have_no_remaining_count() {
         ("labelSelector", "colour=blue"),
         ("continue", &token(&first)),
     ];
-    let second = api
-        .get(&with_query(&path, &parameters))
-        .await
-        .expect_code(200);
+    let second = api.found(&with_query(&path, &parameters)).await;
     assert_eq!(second.item_names(), ["d", "e"]);
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn invalid_limits_and_tokens_are_rejected() {
     let (api, path) = start().await;
-    let first = api
-        .get(&with_query(&path, &[("limit", "2")]))
-        .await
-        .expect_code(200);
+    let first = api.found(&with_query(&path, &[("limit", "2")])).await;
     let cut = token(&first)[..10].to_owned();
     for parameters in [
         &[("limit", "many")][..],
@@ -169,5 +124,4 @@ async fn invalid_limits_and_tokens_are_rejected() {
         assert_eq!(response.code, 400, "{parameters:?}: {}", response.text());
         response.expect_failure(400, "BadRequest");
     }
-    api.finish().await;
 }

@@ -100,13 +100,12 @@ async fn validating_policies_deny_requests() {
         assert_eq!(refused.message(), text);
     }
     let good = objects::config_map("good", json!({"x": "1", "y": "good", "z": "1"}));
-    api.create(&maps, &good).await.expect_code(201);
+    api.created(&maps, &good).await;
     api.merge(&format!("{maps}/good"), &json!({"data": {"x": "bad"}}))
         .await
         .expect_failure(422, "Invalid");
     let skipped = objects::config_map("skipped", json!({"x": "bad"}));
-    api.create(&maps, &skipped).await.expect_code(201);
-    api.finish().await;
+    api.created(&maps, &skipped).await;
 }
 
 #[tokio::test]
@@ -115,12 +114,11 @@ async fn validating_policies_can_warn() {
     let spec = json!({"validations": [{"expression": "object.data.x == '1'"}]});
     validating(&api, spec, json!({"validationActions": ["Warn"]})).await;
     let created = api
-        .create(
+        .created(
             &api.ns_path("configmaps"),
             &objects::config_map("one", json!({"x": "2"})),
         )
-        .await
-        .expect_code(201);
+        .await;
     let name = api.unique("policy");
     assert_eq!(
         created.warnings(),
@@ -128,7 +126,6 @@ async fn validating_policies_can_warn() {
             "Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{name}': failed expression: object.data.x == '1'"
         )]
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -148,7 +145,6 @@ async fn failing_expressions_follow_the_failure_policy() {
         .expect_failure(422, "Invalid");
     let end = "expression 'object.data.nope == '1'' resulted in error: no such key: nope";
     assert!(refused.message().ends_with(end), "{}", refused.message());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -157,7 +153,7 @@ async fn policies_have_parameters() {
     let schema = json!({"type": "object", "properties": {"max": {"type": "integer"}}});
     let crd = api.crd().spec_schema(schema).create().await;
     let limits = crd.object("limits", json!({"max": 5}));
-    api.create(&crd.path(), &limits).await.expect_code(201);
+    api.created(&crd.path(), &limits).await;
     let spec = json!({
         "paramKind": {"apiVersion": crd.api_version(), "kind": "Widget"},
         "validations": [{
@@ -183,7 +179,7 @@ async fn policies_have_parameters() {
     })
     .await;
     let allowed = objects::config_map("one", json!({"n": "4"}));
-    api.create(&maps, &allowed).await.expect_code(201);
+    api.created(&maps, &allowed).await;
     api.delete(&crd.path_of("limits")).await.ok();
     eventually("the parameters to be deleted", async || {
         let object = objects::config_map("two", json!({"n": "4"}));
@@ -191,7 +187,6 @@ async fn policies_have_parameters() {
         (response.code == 422).then_some(())
     })
     .await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -236,13 +231,12 @@ async fn mutating_policies_change_objects() {
     assert_eq!(created.at("/metadata/labels/team"), "x");
     let mut object = objects::config_map("one", json!({"a": "1"}));
     object["metadata"]["labels"] = json!({"own": "1"});
-    let created = api.create(&maps, &object).await.expect_code(201);
+    let created = api.created(&maps, &object).await;
     assert_eq!(
         created.at("/metadata/labels"),
         &json!({"own": "1", "team": "none"})
     );
     assert_eq!(created.json["data"], json!({"a": "1", "extra": "1"}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -279,5 +273,4 @@ async fn invalid_policies_are_rejected() {
         let refused = create(&api, plural, kind, &name, spec).await;
         refused.expect_failure(422, "Invalid");
     }
-    api.finish().await;
 }

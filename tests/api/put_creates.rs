@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 async fn creates(api: &Api, path: &str, object: Value) {
     let made = api.put(path, &object).await.expect_code(201);
     assert!(!made.uid().is_empty(), "{}", made.text());
-    let read = api.get(path).await.expect_code(200);
+    let read = api.found(path).await;
     assert_eq!(read.uid(), made.uid());
-    let again = api.put(path, &read.json).await.expect_code(200);
+    let again = api.replaced(path, &read.json).await;
     assert_eq!(again.uid(), made.uid());
 }
 
@@ -47,7 +47,6 @@ async fn put_creates_objects_of_some_kinds() {
     let path = format!("/apis/node.k8s.io/v1/runtimeclasses/{name}");
     api.delete_at_end(&path);
     creates(&api, &path, class).await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -70,7 +69,6 @@ async fn put_of_an_absent_object_of_other_kinds_is_rejected() {
         refused.expect_failure(404, "NotFound");
         api.get(&path).await.expect_failure(404, "NotFound");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -83,5 +81,4 @@ async fn put_that_creates_drops_the_status() {
         .await
         .expect_code(201);
     assert_eq!(made.json["status"], json!({"loadBalancer": {}}));
-    api.finish().await;
 }

@@ -22,7 +22,7 @@ async fn administrator_has_all_rights() {
             "SelfSubjectAccessReview",
             &attributes,
         );
-        let response = api.create(path, &asked).await.expect_code(201);
+        let response = api.created(path, &asked).await;
         assert_eq!(response.json["kind"], "SelfSubjectAccessReview");
         assert_eq!(response.json["spec"], attributes);
         assert_eq!(response.at("/status/allowed"), true);
@@ -36,7 +36,6 @@ async fn administrator_has_all_rights() {
         .await
         .expect_failure(422, "Invalid");
     api.get(path).await.expect_failure(405, "MethodNotAllowed");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -49,13 +48,12 @@ async fn rights_of_another_user_can_be_reviewed() {
     });
     let asked = review("authorization.k8s.io", "SubjectAccessReview", &spec);
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-    let response = api.create(path, &asked).await.expect_code(201);
+    let response = api.created(path, &asked).await;
     assert_eq!(response.at("/status/allowed"), true);
     let local = review("authorization.k8s.io", "LocalSubjectAccessReview", &spec);
     let path = api.group_path("authorization.k8s.io/v1", "localsubjectaccessreviews");
-    let response = api.create(&path, &local).await.expect_code(201);
+    let response = api.created(&path, &local).await;
     assert_eq!(response.at("/status/allowed"), true);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -64,7 +62,7 @@ async fn rules_review_of_an_administrator_covers_everything() {
     let spec = json!({"namespace": api.namespace()});
     let asked = review("authorization.k8s.io", "SelfSubjectRulesReview", &spec);
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let response = api.create(path, &asked).await.expect_code(201);
+    let response = api.created(path, &asked).await;
     let rules = response.at("/status/resourceRules").as_array().unwrap();
     let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
     assert!(rules.contains(&all), "{rules:?}");
@@ -74,7 +72,6 @@ async fn rules_review_of_an_administrator_covers_everything() {
         "{rules:?}"
     );
     assert_eq!(response.at("/status/incomplete"), false);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -86,7 +83,7 @@ async fn review_of_an_unknown_token_is_not_authenticated() {
         "TokenReview",
         &json!({"token": "nonsense"}),
     );
-    let response = api.create(path, &asked).await.expect_code(201);
+    let response = api.created(path, &asked).await;
     assert_ne!(response.at("/status/authenticated"), true);
     assert_eq!(response.at("/status/user"), &json!({}));
     assert_ne!(response.at("/status/error"), &Value::Null);
@@ -98,7 +95,6 @@ async fn review_of_an_unknown_token_is_not_authenticated() {
     api.create(path, &empty)
         .await
         .expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -106,7 +102,7 @@ async fn self_subject_review_returns_the_user() {
     let api = Api::start().await;
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let response = api.create(path, &asked).await.expect_code(201);
+    let response = api.created(path, &asked).await;
     assert!(
         response
             .at("/status/userInfo/username")
@@ -123,7 +119,6 @@ async fn self_subject_review_returns_the_user() {
         .send()
         .await
         .expect_failure(405, "MethodNotAllowed");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -141,5 +136,4 @@ async fn reviews_are_not_served_as_tables() {
         .send()
         .await;
     response.expect_failure(406, "NotAcceptable");
-    api.finish().await;
 }

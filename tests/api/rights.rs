@@ -30,9 +30,7 @@ async fn grant(api: &Api, user: &str, rules: Value) {
     let name = format!("{user}-role");
     let role =
         json!({"apiVersion": RBAC, "kind": "Role", "metadata": {"name": name}, "rules": rules});
-    api.create(&api.group_path(RBAC, "roles"), &role)
-        .await
-        .expect_code(201);
+    api.created(&api.group_path(RBAC, "roles"), &role).await;
     bind(api, user, "Role", &name).await;
 }
 
@@ -42,9 +40,8 @@ async fn bind(api: &Api, user: &str, kind: &str, role: &str) {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
         "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}],
     });
-    api.create(&api.group_path(RBAC, "rolebindings"), &binding)
-        .await
-        .expect_code(201);
+    api.created(&api.group_path(RBAC, "rolebindings"), &binding)
+        .await;
 }
 
 /// Waits until a request is allowed: a real server reads new roles with a delay.
@@ -88,7 +85,6 @@ async fn users_without_roles_can_only_discover() {
         refused.message(),
         format!("forbidden: User \"{user}\" cannot get path \"/metrics\"")
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -110,7 +106,6 @@ async fn roles_allow_their_verbs_in_their_namespace() {
     get(&api, &user, &secrets)
         .await
         .expect_failure(403, "Forbidden");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -124,13 +119,10 @@ async fn rules_can_be_limited_to_names_and_subresources() {
     grant(&api, &user, rules).await;
     for name in ["one", "two"] {
         let object = objects::config_map(name, json!({}));
-        api.create(&api.ns_path("configmaps"), &object)
-            .await
-            .expect_code(201);
+        api.created(&api.ns_path("configmaps"), &object).await;
     }
-    api.create(&api.ns_path("pods"), &objects::pod("one"))
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("pods"), &objects::pod("one"))
+        .await;
     allowed(&api, &user, &api.ns_path("configmaps/one")).await;
     let refused = get(&api, &user, &api.ns_path("configmaps/two")).await;
     assert!(
@@ -148,7 +140,6 @@ async fn rules_can_be_limited_to_names_and_subresources() {
     get(&api, &user, &api.ns_path("pods/one"))
         .await
         .expect_failure(403, "Forbidden");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -175,10 +166,9 @@ async fn access_reviews_match_the_rights() {
             "spec": {"user": user, "resourceAttributes": attributes},
         });
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        let response = api.create(path, &other).await.expect_code(201);
+        let response = api.created(path, &other).await;
         assert_eq!(response.at("/status/allowed"), allowed);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -207,7 +197,7 @@ async fn escalation_is_rejected() {
     let refused = refused.expect_failure(403, "Forbidden");
     let end = "is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\"]}";
     assert!(refused.message().ends_with(end), "{}", refused.message());
-    api.create(&roles, &more).await.expect_code(201);
+    api.created(&roles, &more).await;
     let binding = |role: &str| {
         json!({
             "apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": role},
@@ -222,5 +212,4 @@ async fn escalation_is_rejected() {
     send(&api, &user, Method::POST, &bindings, Some(&own))
         .await
         .expect_code(201);
-    api.finish().await;
 }

@@ -66,7 +66,6 @@ async fn valid_objects_are_stored() {
     let created = api.create(&crd.path(), &crd.object("one", spec)).await;
     let created = created.expect_code(201);
     assert_eq!(created.warnings(), Vec::<String>::new());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -122,7 +121,6 @@ async fn each_violated_rule_is_reported_with_its_path() {
         assert_eq!(refused.causes(), [(reason, field)]);
         assert_eq!(refused.details()["causes"][0]["message"], message);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -131,9 +129,7 @@ async fn transition_rules_compare_with_the_old_value() {
     let crd = widgets(&api).await;
     let items =
         json!({"items": [{"name": "x", "value": 5}, {"name": "y", "value": 1}], "fixed": "a"});
-    api.create(&crd.path(), &crd.object("one", items))
-        .await
-        .expect_code(201);
+    crd.created("one", items).await;
     let path = crd.path_of("one");
     let items = |items: Value| json!({"spec": {"items": items}});
     let less = items(json!([{"name": "y", "value": 2}, {"name": "x", "value": 4}]));
@@ -153,7 +149,6 @@ async fn transition_rules_compare_with_the_old_value() {
     );
     api.merge(&path, &fixed(Value::Null)).await.ok();
     api.merge(&path, &fixed(json!("b"))).await.ok();
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -177,7 +172,6 @@ async fn rules_are_not_checked_on_objects_of_wrong_types() {
         "{}",
         refused.message()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -187,9 +181,7 @@ async fn unchanged_values_may_violate_new_rules() {
         "a": {"type": "string"}, "b": {"type": "string"},
     }});
     let crd = api.crd().spec_schema(schema).create().await;
-    api.create(&crd.path(), &crd.object("one", json!({"a": "bad"})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({"a": "bad"})).await;
     let mut changed = api.get(&crd.definition_path()).await.json;
     let a = changed
         .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/a")
@@ -213,7 +205,6 @@ async fn unchanged_values_may_violate_new_rules() {
     api.merge(&path, &json!({"spec": {"a": "good"}})).await.ok();
     let back = api.merge(&path, &json!({"spec": {"a": "bad"}})).await;
     back.expect_failure(422, "Invalid");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -250,5 +241,4 @@ async fn crds_with_invalid_rules_are_rejected() {
         );
         assert!(refused.message().contains(part), "{}", refused.message());
     }
-    api.finish().await;
 }

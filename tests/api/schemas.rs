@@ -89,7 +89,6 @@ async fn each_rule_is_enforced_with_its_reason_and_field() {
         assert_eq!(refused.details()["kind"], "Widget");
     }
     assert!(api.get(&crd.path()).await.ok().items().is_empty());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -113,7 +112,6 @@ async fn all_errors_of_an_object_are_reported() {
         "{}",
         refused.message()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -133,17 +131,10 @@ async fn valid_objects_are_stored_unchanged() {
         "counts": {"any": 1, "key": 2},
         "inner": {"key": ""},
     });
-    let created = api
-        .create(&crd.path(), &crd.object("a", spec.clone()))
-        .await
-        .expect_code(201);
+    let created = crd.created("a", spec.clone()).await;
     assert_eq!(created.json["spec"], spec);
-    let port = api
-        .merge(&crd.path_of("a"), &json!({"spec": {"port": 80}}))
-        .await
-        .expect_code(200);
+    let port = crd.merged("a", &json!({"spec": {"port": 80}})).await;
     assert_eq!(port.at("/spec/port"), 80);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -167,7 +158,6 @@ async fn updates_and_patches_are_validated_as_well() {
     patch.expect_failure(422, "Invalid");
     let still = api.get(&crd.path_of("a")).await.ok();
     assert_eq!(still.resource_version(), created.resource_version());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -199,7 +189,7 @@ async fn unknown_fields_are_pruned_where_not_preserved() {
     });
     let mut object = crd.object("a", spec);
     object["unknown"] = json!("at the root");
-    let created = api.create(&crd.path(), &object).await.expect_code(201);
+    let created = api.created(&crd.path(), &object).await;
     assert_eq!(
         created.json["spec"],
         json!({
@@ -220,7 +210,6 @@ async fn unknown_fields_are_pruned_where_not_preserved() {
         created.resource_version(),
         "nothing is left of it"
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -246,10 +235,7 @@ async fn defaults_are_filled_in() {
     });
     let crd = api.crd().spec_schema(schema).create().await;
     let create = async |name: &str, spec: Value| {
-        let created = api
-            .create(&crd.path(), &crd.object(name, spec))
-            .await
-            .expect_code(201);
+        let created = crd.created(name, spec).await;
         created.json["spec"].clone()
     };
     let nothing = create("nothing", Value::Null).await;
@@ -269,7 +255,6 @@ async fn defaults_are_filled_in() {
     // A null is kept where it is allowed, and dropped otherwise.
     let null = create("null", json!({"mode": null, "note": null})).await;
     assert_eq!(null, json!({"mode": "auto", "note": null}));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -289,12 +274,10 @@ async fn changed_schema_applies_to_old_objects() {
             "mode": {"type": "string", "default": "auto"},
         },
     });
-    api.put(&crd.definition_path(), &definition)
-        .await
-        .expect_code(200);
+    api.replaced(&crd.definition_path(), &definition).await;
 
     let read = eventually("the new schema to be in force", async || {
-        let read = api.get(&crd.path_of("a")).await.expect_code(200);
+        let read = crd.found("a").await;
         (read.at("/spec/mode") == "auto").then_some(read)
     })
     .await;
@@ -315,7 +298,6 @@ async fn changed_schema_applies_to_old_objects() {
         .create(&crd.path(), &crd.object("b", json!({"size": 10})))
         .await;
     refused.expect_failure(422, "Invalid");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -329,9 +311,7 @@ async fn unchanged_values_may_violate_new_rules() {
     let mut definition = api.get(&crd.definition_path()).await.ok().json;
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         ["size"]["maximum"] = json!(3);
-    api.put(&crd.definition_path(), &definition)
-        .await
-        .expect_code(200);
+    api.replaced(&crd.definition_path(), &definition).await;
     eventually("the new schema to be in force", async || {
         let probe = crd.object("probe", json!({"size": 5}));
         let response = api
@@ -341,10 +321,9 @@ async fn unchanged_values_may_violate_new_rules() {
     })
     .await;
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
-    api.merge(&crd.path_of("a"), &labels).await.expect_code(200);
+    crd.merged("a", &labels).await;
     let refused = api
         .merge(&crd.path_of("a"), &json!({"spec": {"size": 6}}))
         .await;
     refused.expect_failure(422, "Invalid");
-    api.finish().await;
 }

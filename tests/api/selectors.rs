@@ -23,12 +23,10 @@ async fn label_selectors_support_all_operators() {
         ("empty", json!({"colour": ""})),
         ("red", json!({"colour": "red", "size": "3"})),
     ] {
-        api.create(&maps, &objects::labelled(name, &labels))
-            .await
-            .expect_code(201);
+        api.created(&maps, &objects::labelled(name, &labels)).await;
         let mut object = crd.object(name, json!({}));
         object["metadata"]["labels"] = labels;
-        api.create(&crd.path(), &object).await.expect_code(201);
+        api.created(&crd.path(), &object).await;
     }
     for (selector, expected) in [
         ("", &["bare", "blue", "empty", "red"][..]),
@@ -56,7 +54,6 @@ async fn label_selectors_support_all_operators() {
             assert_eq!(found, expected, "{selector} at {path}");
         }
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -90,7 +87,6 @@ async fn invalid_label_selectors_are_rejected() {
             }
         }
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -99,12 +95,9 @@ async fn metadata_fields_are_selectable_for_all_kinds() {
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
     for name in ["a", "b", "c"] {
-        api.create(&maps, &objects::config_map(name, json!({})))
-            .await
-            .expect_code(201);
-        api.create(&crd.path(), &crd.object(name, json!({})))
-            .await
-            .expect_code(201);
+        api.created(&maps, &objects::config_map(name, json!({})))
+            .await;
+        crd.created(name, json!({})).await;
     }
     let here = format!("metadata.namespace={}", api.namespace());
     let here_and_not_a = format!("{here},metadata.name!=a");
@@ -134,7 +127,6 @@ async fn metadata_fields_are_selectable_for_all_kinds() {
     assert_eq!(found, ["b", "c"]);
     let found = names(&api, "/api/v1/configmaps", "fieldSelector", &here_and_not_a).await;
     assert_eq!(found, ["b", "c"]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -144,14 +136,13 @@ async fn pods_are_selected_by_their_fields() {
     let mut bound = objects::pod("bound");
     bound["spec"]["nodeName"] = json!("a-node");
     bound["spec"]["restartPolicy"] = json!("Never");
-    api.create(&path, &bound).await.expect_code(201);
+    api.created(&path, &bound).await;
     let mut free = objects::pod("free");
     free["spec"]["restartPolicy"] = json!("Always");
-    api.create(&path, &free).await.expect_code(201);
+    api.created(&path, &free).await;
     let running = json!({"status": {"phase": "Running", "podIP": "10.1.2.3"}});
-    api.merge(&api.ns_path("pods/bound/status"), &running)
-        .await
-        .expect_code(200);
+    api.merged(&api.ns_path("pods/bound/status"), &running)
+        .await;
 
     for (selector, expected) in [
         ("spec.nodeName=a-node", &["bound"][..]),
@@ -174,7 +165,6 @@ async fn pods_are_selected_by_their_fields() {
     api.delete_with(&api.ns_path("pods/bound"), &at_once)
         .await
         .expect_code(200);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -187,7 +177,7 @@ async fn events_are_selected_by_their_fields() {
     ] {
         let mut event = objects::event(name, api.namespace(), about, kind, reason);
         event["involvedObject"]["uid"] = json!(format!("uid-of-{about}"));
-        api.create(&path, &event).await.expect_code(201);
+        api.created(&path, &event).await;
     }
     let namespace = format!("involvedObject.namespace={}", api.namespace());
     for (selector, expected) in [
@@ -212,19 +202,17 @@ async fn events_are_selected_by_their_fields() {
             "{selector}"
         );
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn secrets_are_selected_by_their_type_and_namespaces_by_their_phase() {
     let api = Api::start().await;
     let path = api.ns_path("secrets");
-    api.create(&path, &objects::secret("plain", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::secret("plain", json!({})))
+        .await;
     let mut typed = objects::secret("typed", json!({}));
     typed["type"] = json!("example.com/typed");
-    api.create(&path, &typed).await.expect_code(201);
+    api.created(&path, &typed).await;
     assert_eq!(
         names(&api, &path, "fieldSelector", "type=Opaque").await,
         ["plain"]
@@ -237,7 +225,6 @@ async fn secrets_are_selected_by_their_type_and_namespaces_by_their_phase() {
     let active = format!("status.phase=Active,metadata.name={}", api.namespace());
     let found = names(&api, "/api/v1/namespaces", "fieldSelector", &active).await;
     assert_eq!(found, [api.namespace()]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -259,7 +246,6 @@ async fn unknown_and_invalid_field_selectors_are_rejected() {
             }
         }
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -268,16 +254,12 @@ async fn label_and_field_selectors_can_be_combined() {
     let path = api.ns_path("configmaps");
     for (name, colour) in [("a", "red"), ("b", "red"), ("c", "blue")] {
         let object = objects::labelled(name, &json!({"colour": colour}));
-        api.create(&path, &object).await.expect_code(201);
+        api.created(&path, &object).await;
     }
     let parameters = [
         ("labelSelector", "colour=red"),
         ("fieldSelector", "metadata.name!=a"),
     ];
-    let list = api
-        .get(&with_query(&path, &parameters))
-        .await
-        .expect_code(200);
+    let list = api.found(&with_query(&path, &parameters)).await;
     assert_eq!(list.item_names(), ["b"]);
-    api.finish().await;
 }

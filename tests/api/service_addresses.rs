@@ -37,23 +37,20 @@ async fn services_get_unique_cluster_ips() {
         .await
         .expect_failure(422, "Invalid");
     assert_eq!(refused.causes(), [("FieldValueInvalid", "spec.clusterIPs")]);
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn update_without_a_cluster_ip_keeps_it() {
     let api = Api::start().await;
     let made = api
-        .create(&api.ns_path("services"), &node_port_service("one", None))
-        .await
-        .expect_code(201);
+        .created(&api.ns_path("services"), &node_port_service("one", None))
+        .await;
     let mut replacement = node_port_service("one", None);
     replacement["spec"]["selector"] = json!({"other": "label"});
     let path = api.ns_path("services/one");
-    let updated = api.put(&path, &replacement).await.expect_code(200);
+    let updated = api.replaced(&path, &replacement).await;
     assert_eq!(updated.at("/spec/clusterIP"), made.at("/spec/clusterIP"));
     assert_eq!(port_of(&updated.json), port_of(&made.json));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -62,16 +59,15 @@ async fn headless_services_get_no_address() {
     let mut headless = objects::service("one");
     headless["spec"]["clusterIP"] = json!("None");
     let services = api.ns_path("services");
-    let made = api.create(&services, &headless).await.expect_code(201);
+    let made = api.created(&services, &headless).await;
     assert_eq!(made.at("/spec/clusterIPs"), &json!(["None"]));
     assert_eq!(made.at("/spec/ipFamilies"), &json!(["IPv4"]));
     let mut manual = headless;
     manual["metadata"]["name"] = json!("two");
     manual["spec"]["selector"] = Value::Null;
-    let made = api.create(&services, &manual).await.expect_code(201);
+    let made = api.created(&services, &manual).await;
     assert_eq!(made.at("/spec/ipFamilies"), &json!(["IPv4", "IPv6"]));
     assert_eq!(made.at("/spec/ipFamilyPolicy"), "RequireDualStack");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -79,9 +75,8 @@ async fn node_ports_are_unique_and_in_range() {
     let api = Api::start().await;
     let services = api.ns_path("services");
     let made = api
-        .create(&services, &node_port_service("one", None))
-        .await
-        .expect_code(201);
+        .created(&services, &node_port_service("one", None))
+        .await;
     let port = port_of(&made.json);
     assert!((30_000..=32_767).contains(&port), "{port}");
 
@@ -92,33 +87,27 @@ async fn node_ports_are_unique_and_in_range() {
             .expect_failure(422, "Invalid");
         assert!(refused.text().contains(why), "{}", refused.text());
     }
-    api.delete(&api.ns_path("services/one"))
-        .await
-        .expect_code(200);
-    api.create(&services, &node_port_service("two", Some(port)))
-        .await
-        .expect_code(201);
-    api.finish().await;
+    api.deleted(&api.ns_path("services/one")).await;
+    api.created(&services, &node_port_service("two", Some(port)))
+        .await;
 }
 
 #[tokio::test]
 async fn change_of_the_type_assigns_and_releases() {
     let api = Api::start().await;
-    api.create(&api.ns_path("services"), &objects::service("one"))
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("services"), &objects::service("one"))
+        .await;
     let path = api.ns_path("services/one");
     let patch = json!({"spec": {"type": "NodePort"}});
-    let patched = api.merge(&path, &patch).await.expect_code(200);
+    let patched = api.merged(&path, &patch).await;
     assert!(port_of(&patched.json) >= 30_000);
     let patch = json!({"spec": {"type": "ClusterIP"}});
-    let patched = api.merge(&path, &patch).await.expect_code(200);
+    let patched = api.merged(&path, &patch).await;
     assert_eq!(patched.at("/spec/ports/0/nodePort"), &Value::Null);
     let patch = json!({"spec": {"type": "ExternalName", "externalName": "example.com"}});
-    let patched = api.merge(&path, &patch).await.expect_code(200);
+    let patched = api.merged(&path, &patch).await;
     assert_eq!(patched.at("/spec/clusterIP"), &Value::Null);
     assert_eq!(patched.at("/spec/ipFamilies"), &Value::Null);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -129,7 +118,6 @@ async fn dry_runs_allocate_no_port() {
     let port = 30_000 + u64::from(std::process::id() % 80);
     let service = node_port_service("one", Some(port));
     let dry = format!("{services}?dryRun=All");
-    api.create(&dry, &service).await.expect_code(201);
-    api.create(&services, &service).await.expect_code(201);
-    api.finish().await;
+    api.created(&dry, &service).await;
+    api.created(&services, &service).await;
 }

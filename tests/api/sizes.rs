@@ -14,12 +14,11 @@ async fn objects_above_the_limit_of_etcd_are_rejected() {
     api.get(&crd.path_of("large")).await.expect_code(404);
 
     let fitting = crd.object("fitting", json!({"text": text(1400)}));
-    api.create(&crd.path(), &fitting).await.expect_code(201);
+    api.created(&crd.path(), &fitting).await;
     let patch = json!({"spec": {"more": text(300)}});
     let path = crd.path_of("fitting");
     let refused = api.merge(&path, &patch).await.expect_code(500);
     assert_eq!(refused.message(), "etcdserver: request is too large");
     let kept = api.get(&path).await.ok();
     assert_eq!(kept.at("/spec/more"), &json!(null));
-    api.finish().await;
 }

@@ -43,7 +43,6 @@ async fn error_of_a_missing_object_names_it() {
     assert_eq!(response.details()["kind"], "widgets");
     assert_eq!(response.details()["group"], crd.group());
     assert_eq!(response.details()["name"], "none");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -58,7 +57,6 @@ async fn unknown_resource_or_group_is_not_found() {
     ] {
         api.get(path).await.expect_code(404);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -86,7 +84,6 @@ async fn malformed_bodies_are_rejected() {
         .await
         .expect_failure(400, "BadRequest");
     assert_eq!(api.get(&api.ns_path("configmaps")).await.items().len(), 0);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -107,7 +104,6 @@ async fn object_of_another_kind_is_rejected() {
             .await
             .expect_failure(400, "BadRequest");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -122,7 +118,6 @@ async fn kind_and_version_of_built_in_objects_are_optional() {
     let made = made.expect_code(201);
     assert_eq!(made.json["kind"], "ConfigMap");
     assert_eq!(made.json["apiVersion"], "v1");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -136,7 +131,6 @@ async fn unsupported_content_types_are_rejected() {
         .send()
         .await;
     response.expect_failure(415, "UnsupportedMediaType");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -160,7 +154,6 @@ async fn unsupported_accept_headers_are_rejected() {
         .send()
         .await
         .expect_code(200);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -169,7 +162,6 @@ async fn bodies_have_at_most_three_megabytes() {
     let object = objects::config_map("one", json!({"key": "x".repeat(3 * 1024 * 1024)}));
     let response = posted(&api, object.to_string()).await;
     response.expect_failure(413, "RequestEntityTooLarge");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -177,14 +169,13 @@ async fn data_of_a_config_map_has_at_most_one_megabyte() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({"key": "x".repeat(1024 * 1024)}));
-    api.create(&path, &object).await.expect_code(201);
+    api.created(&path, &object).await;
     let object = objects::config_map("two", json!({"key": "x".repeat(1024 * 1024 + 1)}));
     let response = api
         .create(&path, &object)
         .await
         .expect_failure(422, "Invalid");
     assert_eq!(response.causes()[0].0, "FieldValueTooLong");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -218,7 +209,6 @@ async fn invalid_object_is_rejected_with_all_causes() {
             .message()
             .starts_with(r#"ConfigMap "Bad Name" is invalid: ["#)
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -234,5 +224,4 @@ async fn errors_are_statuses_in_json() {
     assert_eq!(response.json["status"], "Failure");
     assert_eq!(response.json["metadata"], json!({}));
     assert_eq!(response.json["code"], 404);
-    api.finish().await;
 }

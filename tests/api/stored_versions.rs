@@ -24,31 +24,25 @@ async fn unchanged_object_is_rewritten_after_a_change_of_the_storage_version() {
     let api = Api::start().await;
     let crd = versions(&api).create().await;
     let path = crd.path_of("a");
-    let made = api
-        .create(&crd.path(), &crd.object("a", json!({"x": 1})))
-        .await
-        .expect_code(201);
-    let same = api.put(&path, &made.json).await.expect_code(200);
+    let made = crd.created("a", json!({"x": 1})).await;
+    let same = api.replaced(&path, &made.json).await;
     assert_eq!(same.resource_version(), made.resource_version());
 
     let mut definition = api.get(&crd.definition_path()).await.ok().json;
     definition["spec"]["versions"][0]["storage"] = json!(false);
     definition["spec"]["versions"][1]["storage"] = json!(true);
-    api.put(&crd.definition_path(), &definition)
-        .await
-        .expect_code(200);
+    api.replaced(&crd.definition_path(), &definition).await;
     // The server serves the changed CRD with a delay.
     let written = eventually("an unchanged object to be rewritten", async || {
-        let put = api.put(&path, &made.json).await.expect_code(200);
+        let put = api.replaced(&path, &made.json).await;
         (put.resource_version() != made.resource_version()).then_some(put)
     })
     .await;
     assert_eq!(written.generation(), 1);
     assert_eq!(written.json["spec"], made.json["spec"]);
     assert_eq!(written.json["apiVersion"], crd.api_version());
-    let same = api.put(&path, &written.json).await.expect_code(200);
+    let same = api.replaced(&path, &written.json).await;
     assert_eq!(same.resource_version(), written.resource_version());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -58,38 +52,28 @@ async fn stored_version_is_removed_through_the_status() {
     let mut definition = api.get(&crd.definition_path()).await.ok().json;
     definition["spec"]["versions"][0]["storage"] = json!(false);
     definition["spec"]["versions"][1]["storage"] = json!(true);
-    let switched = api
-        .put(&crd.definition_path(), &definition)
-        .await
-        .expect_code(200);
+    let switched = api.replaced(&crd.definition_path(), &definition).await;
     assert_eq!(switched.at("/status/storedVersions"), &json!(["v1", "v2"]));
 
     let patch = json!({"status": {"storedVersions": ["v2"]}});
     let patched = api
-        .merge(&format!("{}/status", crd.definition_path()), &patch)
-        .await
-        .expect_code(200);
+        .merged(&format!("{}/status", crd.definition_path()), &patch)
+        .await;
     assert_eq!(patched.at("/status/storedVersions"), &json!(["v2"]));
-    let mut definition = api.get(&crd.definition_path()).await.expect_code(200).json;
+    let mut definition = api.found(&crd.definition_path()).await.json;
     assert_eq!(definition["status"]["storedVersions"], json!(["v2"]));
     // Now the version can be removed.
     let versions = definition["spec"]["versions"].as_array_mut().unwrap();
     versions.remove(0);
-    let fewer = api
-        .put(&crd.definition_path(), &definition)
-        .await
-        .expect_code(200);
+    let fewer = api.replaced(&crd.definition_path(), &definition).await;
     assert_eq!(fewer.at("/status/storedVersions"), &json!(["v2"]));
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn deprecated_versions_return_a_warning() {
     let api = Api::start().await;
     let crd = versions(&api).create().await;
-    api.create(&crd.path(), &crd.object("a", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("a", json!({})).await;
     let group = crd.group();
     for (version, warnings) in [
         ("v1", vec![]),
@@ -98,11 +82,10 @@ async fn deprecated_versions_return_a_warning() {
     ] {
         for rest in ["widgets", "widgets/a"] {
             let path = api.group_path(&format!("{group}/{version}"), rest);
-            let read = api.get(&path).await.expect_code(200);
+            let read = api.found(&path).await;
             assert_eq!(read.warnings(), warnings, "{path}");
         }
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -111,10 +94,10 @@ async fn endpoints_return_a_warning() {
     let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}});
     let all = api.ns_path("endpoints");
     let warnings = ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"];
-    let made = api.create(&all, &endpoints).await.expect_code(201);
+    let made = api.created(&all, &endpoints).await;
     assert_eq!(made.warnings(), warnings);
     for path in [&all, &api.ns_path("endpoints/a")] {
-        let read = api.get(path).await.expect_code(200);
+        let read = api.found(path).await;
         assert_eq!(read.warnings(), warnings);
     }
     let deleted = api.delete(&api.ns_path("endpoints/a")).await;
@@ -125,5 +108,4 @@ async fn endpoints_return_a_warning() {
             .warnings()
             .is_empty()
     );
-    api.finish().await;
 }

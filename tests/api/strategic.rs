@@ -17,15 +17,14 @@ async fn start() -> (Api, String) {
         {"name": "side", "image": "side:1"},
     ]);
     let path = api.group_path("apps/v1", "deployments");
-    api.create(&path, &object).await.expect_code(201);
+    api.created(&path, &object).await;
     let path = format!("{path}/one");
     (api, path)
 }
 
 async fn finish(api: Api, path: &str) {
     let patch = json!({"metadata": {"finalizers": null}});
-    api.merge(path, &patch).await.expect_code(200);
-    api.finish().await;
+    api.merged(path, &patch).await;
 }
 
 async fn patch(api: &Api, path: &str, patch: Value) -> ApiResponse {
@@ -235,9 +234,8 @@ async fn retain_keys_drops_all_others() {
 #[tokio::test]
 async fn ports_of_a_service_merge_by_number() {
     let api = Api::start().await;
-    api.create(&api.ns_path("services"), &objects::service("one"))
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("services"), &objects::service("one"))
+        .await;
     let ports = json!([{"port": 443, "name": "tls"}, {"port": 80, "targetPort": 8080}]);
     let path = api.ns_path("services/one");
     let patched = patch(&api, &path, json!({"spec": {"ports": ports}}))
@@ -257,7 +255,6 @@ async fn ports_of_a_service_merge_by_number() {
         .collect();
     ports.sort_unstable();
     assert_eq!(ports, [(80, "web"), (443, "tls")]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -271,9 +268,7 @@ async fn owner_references_merge_by_uid() {
     let default = api.get("/api/v1/namespaces/default").await.ok();
     let mut object = objects::config_map("one", json!({}));
     object["metadata"]["ownerReferences"] = json!([owner(namespace.uid(), namespace.name())]);
-    api.create(&api.ns_path("configmaps"), &object)
-        .await
-        .expect_code(201);
+    api.created(&api.ns_path("configmaps"), &object).await;
     let more = json!({"metadata": {"ownerReferences": [owner(default.uid(), "default")]}});
     let path = api.ns_path("configmaps/one");
     let patched = patch(&api, &path, more).await.expect_code(200);
@@ -291,7 +286,6 @@ async fn owner_references_merge_by_uid() {
         each(&patched, "/metadata/ownerReferences", "uid"),
         [namespace.uid()]
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -322,10 +316,7 @@ async fn invalid_strategic_patches_are_rejected_and_change_nothing() {
 async fn custom_objects_reject_strategic_patches() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    api.create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("one", json!({})).await;
     let response = patch(&api, &crd.path_of("one"), json!({"spec": {"a": 1}})).await;
     response.expect_failure(415, "UnsupportedMediaType");
-    api.finish().await;
 }

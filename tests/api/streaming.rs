@@ -17,13 +17,9 @@ async fn streaming_list_ends_with_a_bookmark_and_continues_as_a_watch() {
     let maps = api.ns_path("configmaps");
     let mut last = 0;
     for name in ["a", "b", "c"] {
-        api.create(&maps, &objects::config_map(name, json!({})))
-            .await
-            .expect_code(201);
-        let made = api
-            .create(&crd.path(), &crd.object(name, json!({})))
-            .await
-            .expect_code(201);
+        api.created(&maps, &objects::config_map(name, json!({})))
+            .await;
+        let made = crd.created(name, json!({})).await;
         last = made.resource_version().parse().unwrap();
     }
     for (path, kind) in [(&maps, "ConfigMap"), (&crd.path(), "Widget")] {
@@ -54,7 +50,6 @@ async fn streaming_list_ends_with_a_bookmark_and_continues_as_a_watch() {
         .ok();
         assert_eq!(watch.next_change().await.brief(), ("MODIFIED", "b"));
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -67,7 +62,6 @@ async fn empty_streaming_list_is_only_a_bookmark() {
     assert_eq!(event.kind, "BOOKMARK");
     assert_eq!(event.object.pointer(END), Some(&json!("true")));
     assert!(event.resource_version().parse::<u64>().unwrap() > 0);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -75,9 +69,8 @@ async fn streaming_list_includes_earlier_writes() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let made = api
-        .create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+        .created(&path, &objects::config_map("one", json!({})))
+        .await;
     let version = made.resource_version();
     let mut parameters = STREAM.to_vec();
     parameters.push(("resourceVersion", &version));
@@ -87,7 +80,6 @@ async fn streaming_list_includes_earlier_writes() {
     assert_eq!(bookmark.object.pointer(END), Some(&json!("true")));
     let marked: u64 = bookmark.resource_version().parse().unwrap();
     assert!(marked >= version.parse().unwrap());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -96,33 +88,29 @@ async fn streaming_list_applies_its_selector() {
     let path = api.ns_path("configmaps");
     for (name, colour) in [("a", "red"), ("b", "blue")] {
         let object = objects::labelled(name, &json!({"colour": colour}));
-        api.create(&path, &object).await.expect_code(201);
+        api.created(&path, &object).await;
     }
     let mut parameters = STREAM.to_vec();
     parameters.push(("labelSelector", "colour=blue"));
     let mut watch = api.watch(&with_query(&path, &parameters)).await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "b"));
     assert_eq!(watch.next_event().await.kind, "BOOKMARK");
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn initial_events_can_be_disabled() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("before", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("before", json!({})))
+        .await;
     let parameters = [
         ("sendInitialEvents", "false"),
         ("resourceVersionMatch", "NotOlderThan"),
     ];
     let mut watch = api.watch(&with_query(&path, &parameters)).await;
-    api.create(&path, &objects::config_map("after", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("after", json!({})))
+        .await;
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "after"));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -143,14 +131,13 @@ async fn invalid_options_of_initial_events_are_rejected() {
         assert_eq!(response.details()["kind"], "ListOptions");
         assert_eq!(response.causes()[0], ("FieldValueForbidden", field));
     }
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn watch_ends_with_a_bookmark() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    let list = api.get(&path).await.expect_code(200);
+    let list = api.found(&path).await;
     let version = list.resource_version();
     let parameters = [
         ("resourceVersion", version.as_str()),
@@ -159,9 +146,8 @@ async fn watch_ends_with_a_bookmark() {
     ];
     let watch = api.watch(&with_query(&path, &parameters)).await;
     let made = api
-        .create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+        .created(&path, &objects::config_map("one", json!({})))
+        .await;
     let events = watch.closed().await;
     assert_eq!(events.first().unwrap().brief(), ("ADDED", "one"));
     let bookmark = events.last().unwrap();
@@ -171,7 +157,6 @@ async fn watch_ends_with_a_bookmark() {
     assert!(bookmark.object.pointer(END).is_none());
     let marked: u64 = bookmark.resource_version().parse().unwrap();
     assert!(marked >= made.resource_version().parse().unwrap());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -182,5 +167,4 @@ async fn bookmarks_are_sent_on_request_only() {
         .watch(&with_query(&path, &[("timeoutSeconds", "4")]))
         .await;
     assert_eq!(watch.closed().await, []);
-    api.finish().await;
 }

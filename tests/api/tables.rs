@@ -55,7 +55,6 @@ async fn list_of_a_built_in_kind_becomes_a_table() {
     assert_eq!(rows[0]["object"]["apiVersion"], "meta.k8s.io/v1");
     assert_eq!(rows[0]["object"]["metadata"]["name"], "a");
     assert_eq!(rows[0]["object"]["data"], Value::Null);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -110,7 +109,6 @@ async fn built_in_kinds_have_columns_of_their_own() {
     ] {
         assert_eq!(columns(&table(&api, &path).await.json), wanted, "{path}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -139,7 +137,6 @@ async fn include_object_selects_the_object_of_the_rows() {
         .send()
         .await;
     bogus.expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -154,7 +151,6 @@ async fn custom_resources_have_name_and_age_by_default() {
     assert_eq!(table.at("/columnDefinitions/1/type"), "date");
     assert_eq!(table.at("/rows/0/cells/0"), "a");
     assert!(table.at("/rows/0/cells/1").is_string());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -209,7 +205,6 @@ async fn printer_columns_replace_the_default_ones() {
     assert_eq!(cells[1], Value::Null);
     assert_eq!(cells[2], Value::Null);
     assert_eq!(cells[3], Value::Null);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -248,7 +243,6 @@ async fn watch_sends_a_table_per_event() {
     );
     api.delete(&api.ns_path("configmaps/a")).await.ok();
     assert_eq!(watch.next_change().await.kind, "DELETED");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -269,7 +263,6 @@ async fn unknown_table_versions_fall_back_or_are_rejected() {
         .send()
         .await;
     assert_eq!(list.expect_code(200).json["kind"], "ConfigMapList");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -290,5 +283,4 @@ async fn tables_and_metadata_are_served_in_v1beta1() {
         assert_eq!(list.json["kind"], kind);
         assert_eq!(list.json["apiVersion"], "meta.k8s.io/v1beta1");
     }
-    api.finish().await;
 }

@@ -14,7 +14,7 @@ async fn create_account(api: &Api) -> ApiResponse {
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"},
     });
     let path = api.ns_path("serviceaccounts");
-    api.create(&path, &account).await.expect_code(201)
+    api.created(&path, &account).await
 }
 
 async fn request(api: &Api, spec: Value) -> ApiResponse {
@@ -49,7 +49,7 @@ async fn review(api: &Api, token: &str, audiences: Value) -> ApiResponse {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
         "spec": {"token": token, "audiences": audiences},
     });
-    api.create(REVIEWS, &review).await.expect_code(201)
+    api.created(REVIEWS, &review).await
 }
 
 #[tokio::test]
@@ -80,7 +80,6 @@ async fn tokens_are_signed_claims() {
             "serviceaccount": {"name": "robot", "uid": account.uid()},
         })
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -102,7 +101,6 @@ async fn token_of_another_audience_is_rejected() {
     let accepted = review(&api, &token, json!(["vault", "shop"])).await;
     assert_eq!(accepted.at("/status/authenticated"), true);
     assert_eq!(accepted.at("/status/audiences"), &json!(["vault"]));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -120,7 +118,6 @@ async fn review_of_a_token_contains_the_audience() {
     assert_eq!(reviewed.at("/status/audiences"), &json!([THIS_SERVER]));
     let elsewhere = review(&api, &token, json!(["vault"])).await;
     assert_ne!(elsewhere.at("/status/authenticated"), true);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -142,7 +139,6 @@ async fn forged_tokens_are_rejected() {
             .await
             .expect_failure(401, "Unauthorized");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -150,14 +146,11 @@ async fn tokens_are_revoked_with_their_account() {
     let api = Api::start_over_tls().await;
     create_account(&api).await;
     let token = token(&request(&api, json!({})).await.expect_code(201));
-    api.delete(&api.ns_path("serviceaccounts/robot"))
-        .await
-        .expect_code(200);
+    api.deleted(&api.ns_path("serviceaccounts/robot")).await;
     eventually("the token to be refused", async || {
         (who_am_i(&api, &token).await.code == 401).then_some(())
     })
     .await;
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -168,10 +161,7 @@ async fn tokens_can_be_bound_to_pods() {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
         "spec": {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}]},
     });
-    let pod = api
-        .create(&api.ns_path("pods"), &pod)
-        .await
-        .expect_code(201);
+    let pod = api.created(&api.ns_path("pods"), &pod).await;
     let bound = |name: &str, uid: &str| json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}});
     let token = token(
         &request(&api, bound("web", pod.uid()))
@@ -200,5 +190,4 @@ async fn tokens_can_be_bound_to_pods() {
         .expect_failure(409, "Conflict");
     let other = json!({"boundObjectRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}});
     request(&api, other).await.expect_failure(400, "BadRequest");
-    api.finish().await;
 }

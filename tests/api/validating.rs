@@ -64,7 +64,6 @@ async fn denial_is_passed_to_the_client() {
             .items()
             .is_empty()
     );
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -77,10 +76,7 @@ async fn warnings_are_passed_to_the_client() {
     })
     .await;
     let maps = api.ns_path("configmaps");
-    let good = api
-        .create(&maps, &config_map("good", Value::Null))
-        .await
-        .expect_code(201);
+    let good = api.created(&maps, &config_map("good", Value::Null)).await;
     assert_eq!(good.warnings(), ["beware", "of the \"dog\""]);
     let header = good.headers["warning"].to_str().unwrap();
     assert!(header.starts_with("299 - \""), "{header}");
@@ -89,7 +85,6 @@ async fn warnings_are_passed_to_the_client() {
         .await
         .expect_code(400);
     assert_eq!(bad.warnings(), ["beware", "of the \"dog\""]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -111,9 +106,8 @@ async fn updates_and_deletions_can_be_denied() {
         let refused = refused.expect_code(400);
         assert!(refused.message().ends_with("denied the request: it stays"));
     }
-    let still = api.get(&path).await.expect_code(200);
+    let still = api.found(&path).await;
     assert_eq!(still.resource_version(), created.resource_version());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -141,7 +135,6 @@ async fn one_denial_of_several_webhooks_suffices() {
     api.get(&api.ns_path("configmaps/a"))
         .await
         .expect_failure(404, "NotFound");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -158,5 +151,4 @@ async fn validating_webhook_must_not_patch() {
     api.get(&api.ns_path("configmaps/a"))
         .await
         .expect_failure(404, "NotFound");
-    api.finish().await;
 }

@@ -10,15 +10,13 @@ const FUTURE: &str = "999999999999";
 async fn version_zero_means_any_version() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("one", json!({})))
+        .await;
     // Any version includes older ones, so that the object is listed eventually.
     kopf_tests::eventually("the object to be in the list", async || {
         let list = api
-            .get(&with_query(&path, &[("resourceVersion", "0")]))
-            .await
-            .expect_code(200);
+            .found(&with_query(&path, &[("resourceVersion", "0")]))
+            .await;
         (list.item_names() == ["one"]).then_some(())
     })
     .await;
@@ -27,20 +25,17 @@ async fn version_zero_means_any_version() {
         (api.get(&one).await.code == 200).then_some(())
     })
     .await;
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn list_at_an_exact_version_returns_old_objects() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("one", json!({"a": "old"})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("one", json!({"a": "old"})))
+        .await;
     let two = api
-        .create(&path, &objects::config_map("two", json!({})))
-        .await
-        .expect_code(201);
+        .created(&path, &objects::config_map("two", json!({})))
+        .await;
     let version = two.resource_version();
     api.merge(
         &api.ns_path("configmaps/one"),
@@ -48,18 +43,15 @@ async fn list_at_an_exact_version_returns_old_objects() {
     )
     .await
     .ok();
-    api.delete(&api.ns_path("configmaps/two"))
-        .await
-        .expect_code(200);
-    api.create(&path, &objects::config_map("three", json!({})))
-        .await
-        .expect_code(201);
+    api.deleted(&api.ns_path("configmaps/two")).await;
+    api.created(&path, &objects::config_map("three", json!({})))
+        .await;
 
     let exact = [
         ("resourceVersion", version.as_str()),
         ("resourceVersionMatch", "Exact"),
     ];
-    let list = api.get(&with_query(&path, &exact)).await.expect_code(200);
+    let list = api.found(&with_query(&path, &exact)).await;
     assert_eq!(list.item_names(), ["one", "two"]);
     assert_eq!(list.at("/items/0/data/a"), "old");
     assert_eq!(list.resource_version(), version);
@@ -68,9 +60,8 @@ async fn list_at_an_exact_version_returns_old_objects() {
         ("resourceVersion", version.as_str()),
         ("resourceVersionMatch", "NotOlderThan"),
     ];
-    let list = api.get(&with_query(&path, &newer)).await.expect_code(200);
+    let list = api.found(&with_query(&path, &newer)).await;
     assert!(list.resource_version().parse::<u64>().unwrap() >= version.parse().unwrap());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -78,9 +69,8 @@ async fn list_not_older_than_a_write_includes_it() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let made = api
-        .create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+        .created(&path, &objects::config_map("one", json!({})))
+        .await;
     let version = made.resource_version();
     let implicit = [("resourceVersion", version.as_str())];
     let explicit = [
@@ -88,15 +78,11 @@ async fn list_not_older_than_a_write_includes_it() {
         ("resourceVersionMatch", "NotOlderThan"),
     ];
     for parameters in [&implicit[..], &explicit[..]] {
-        let list = api
-            .get(&with_query(&path, parameters))
-            .await
-            .expect_code(200);
+        let list = api.found(&with_query(&path, parameters)).await;
         assert_eq!(list.item_names(), ["one"], "{parameters:?}");
     }
     let one = with_query(&api.ns_path("configmaps/one"), &implicit);
-    assert_eq!(api.get(&one).await.expect_code(200).json, made.json);
-    api.finish().await;
+    assert_eq!(api.found(&one).await.json, made.json);
 }
 
 #[tokio::test]
@@ -120,7 +106,6 @@ async fn list_at_a_future_version_times_out() {
         assert_eq!(response.causes(), [("ResourceVersionTooLarge", "")]);
         assert_eq!(response.details()["retryAfterSeconds"], 1);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -140,7 +125,6 @@ async fn malformed_versions_are_rejected() {
         let list = with_query(&api.ns_path("configmaps"), &[("resourceVersion", version)]);
         api.get(&list).await.expect_failure(400, "BadRequest");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -164,7 +148,6 @@ async fn invalid_version_matches_are_rejected() {
             "{parameters:?}"
         );
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -179,7 +162,6 @@ async fn list_at_a_compacted_version_is_gone() {
         response.expect_failure(410, "Expired");
         // Newer versions are accepted, unless the match is exact.
         let newer = with_query(&path, &[("resourceVersion", "1")]);
-        api.get(&newer).await.expect_code(200);
+        api.found(&newer).await;
     }
-    api.finish().await;
 }

@@ -8,20 +8,15 @@ async fn watch_from_a_version_sends_later_events() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let one = api.ns_path("configmaps/one");
-    api.create(&path, &objects::config_map("before", json!({})))
-        .await
-        .expect_code(201);
-    let list = api.get(&path).await.expect_code(200);
+    api.created(&path, &objects::config_map("before", json!({})))
+        .await;
+    let list = api.found(&path).await;
 
     let made = api
-        .create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
-    let changed = api
-        .merge(&one, &json!({"data": {"a": "1"}}))
-        .await
-        .expect_code(200);
-    api.delete(&one).await.expect_code(200);
+        .created(&path, &objects::config_map("one", json!({})))
+        .await;
+    let changed = api.merged(&one, &json!({"data": {"a": "1"}})).await;
+    api.deleted(&one).await;
 
     let from = with_query(&path, &[("resourceVersion", &list.resource_version())]);
     let mut watch = api.watch(&from).await;
@@ -38,40 +33,31 @@ async fn watch_from_a_version_sends_later_events() {
     assert!(version > changed.resource_version().parse().unwrap());
 
     // Later events follow the history.
-    api.create(&path, &objects::config_map("after", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("after", json!({})))
+        .await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "after"));
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn watch_of_custom_objects_sends_later_events() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
-    let list = api.get(&crd.path()).await.expect_code(200);
+    let list = api.found(&crd.path()).await;
     let from = with_query(
         &crd.path(),
         &[("resourceVersion", &list.resource_version())],
     );
     let mut watch = api.watch(&from).await;
 
-    let made = api
-        .create(&crd.path(), &crd.object("one", json!({})))
-        .await
-        .expect_code(201);
+    let made = crd.created("one", json!({})).await;
     assert_eq!(watch.next_event().await.object, made.json);
     let status = json!({"status": {"phase": "Ready"}});
-    let changed = api
-        .merge(&crd.path_of("one/status"), &status)
-        .await
-        .expect_code(200);
+    let changed = crd.merged("one/status", &status).await;
     let event = watch.next_event().await;
     assert_eq!(event.kind, "MODIFIED");
     assert_eq!(event.object, changed.json);
-    api.delete(&crd.path_of("one")).await.expect_code(200);
+    crd.deleted("one").await;
     assert_eq!(watch.next_event().await.brief(), ("DELETED", "one"));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -79,9 +65,8 @@ async fn watch_without_a_version_starts_with_existing_objects() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for name in ["a", "b"] {
-        api.create(&path, &objects::config_map(name, json!({})))
-            .await
-            .expect_code(201);
+        api.created(&path, &objects::config_map(name, json!({})))
+            .await;
     }
     for from in [path.clone(), with_query(&path, &[("resourceVersion", "0")])] {
         let mut watch = api.watch(&from).await;
@@ -91,12 +76,9 @@ async fn watch_without_a_version_starts_with_existing_objects() {
         assert_eq!(seen[1].brief(), ("ADDED", "b"));
 
         let live = json!({"data": {"from": from}});
-        api.merge(&api.ns_path("configmaps/a"), &live)
-            .await
-            .expect_code(200);
+        api.merged(&api.ns_path("configmaps/a"), &live).await;
         assert_eq!(watch.next_event().await.brief(), ("MODIFIED", "a"));
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -104,7 +86,7 @@ async fn label_selector_converts_changes_to_added_and_deleted() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let one = api.ns_path("configmaps/one");
-    let list = api.get(&path).await.expect_code(200);
+    let list = api.found(&path).await;
     let parameters = [
         ("resourceVersion", list.resource_version()),
         ("labelSelector", "colour=red".to_owned()),
@@ -117,42 +99,35 @@ async fn label_selector_converts_changes_to_added_and_deleted() {
 
     // Not sent: it never matches.
     let blue = objects::labelled("other", &json!({"colour": "blue"}));
-    api.create(&path, &blue).await.expect_code(201);
+    api.created(&path, &blue).await;
     // Not sent, added, modified, removed from the selection, added again, deleted.
     let blue = objects::labelled("one", &json!({"colour": "blue"}));
-    api.create(&path, &blue).await.expect_code(201);
-    api.merge(&one, &label("red")).await.expect_code(200);
+    api.created(&path, &blue).await;
+    api.merged(&one, &label("red")).await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "one"));
-    api.merge(&one, &json!({"data": {"a": "1"}}))
-        .await
-        .expect_code(200);
+    api.merged(&one, &json!({"data": {"a": "1"}})).await;
     assert_eq!(watch.next_event().await.brief(), ("MODIFIED", "one"));
-    let out = api.merge(&one, &label("blue")).await.expect_code(200);
+    let out = api.merged(&one, &label("blue")).await;
     let event = watch.next_event().await;
     assert_eq!(event.brief(), ("DELETED", "one"));
     assert_eq!(event.object["metadata"]["labels"]["colour"], "red");
     assert_eq!(event.resource_version(), out.resource_version());
     // Not sent: a change outside of the selection.
-    api.merge(&one, &json!({"data": {"a": "2"}}))
-        .await
-        .expect_code(200);
-    api.merge(&one, &label("red")).await.expect_code(200);
+    api.merged(&one, &json!({"data": {"a": "2"}})).await;
+    api.merged(&one, &label("red")).await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "one"));
-    api.delete(&one).await.expect_code(200);
+    api.deleted(&one).await;
     assert_eq!(watch.next_event().await.brief(), ("DELETED", "one"));
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn field_selector_watches_a_single_object() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
-    api.create(&path, &objects::config_map("two", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("one", json!({})))
+        .await;
+    api.created(&path, &objects::config_map("two", json!({})))
+        .await;
     let mut watch = api
         .watch(&with_query(
             &path,
@@ -161,35 +136,25 @@ async fn field_selector_watches_a_single_object() {
         .await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "two"));
     let patch = json!({"data": {"a": "1"}});
-    api.merge(&api.ns_path("configmaps/one"), &patch)
-        .await
-        .expect_code(200);
-    api.merge(&api.ns_path("configmaps/two"), &patch)
-        .await
-        .expect_code(200);
+    api.merged(&api.ns_path("configmaps/one"), &patch).await;
+    api.merged(&api.ns_path("configmaps/two"), &patch).await;
     assert_eq!(watch.next_event().await.brief(), ("MODIFIED", "two"));
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn field_selector_converts_changes_to_added_and_deleted() {
     let api = Api::start().await;
     let path = api.ns_path("pods");
-    api.create(&path, &objects::pod("one"))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::pod("one")).await;
     let running = with_query(&path, &[("fieldSelector", "status.phase=Running")]);
     let mut watch = api.watch(&running).await;
     let status = api.ns_path("pods/one/status");
-    api.merge(&status, &json!({"status": {"phase": "Running"}}))
-        .await
-        .expect_code(200);
+    api.merged(&status, &json!({"status": {"phase": "Running"}}))
+        .await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "one"));
-    api.merge(&status, &json!({"status": {"phase": "Failed"}}))
-        .await
-        .expect_code(200);
+    api.merged(&status, &json!({"status": {"phase": "Failed"}}))
+        .await;
     assert_eq!(watch.next_event().await.brief(), ("DELETED", "one"));
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -200,19 +165,14 @@ async fn watch_of_all_namespaces_gets_their_events() {
     api.create_namespace(&other).await;
     let mut watch = api.watch(&crd.path_everywhere()).await;
     let there = format!("/apis/{}/namespaces/{other}/widgets", crd.api_version());
-    api.create(&crd.path(), &crd.object("here", json!({})))
-        .await
-        .expect_code(201);
-    api.create(&there, &crd.object("there", json!({})))
-        .await
-        .expect_code(201);
+    crd.created("here", json!({})).await;
+    api.created(&there, &crd.object("there", json!({}))).await;
     let event = watch.next_event().await;
     assert_eq!(event.brief(), ("ADDED", "here"));
     assert_eq!(event.object["metadata"]["namespace"], api.namespace());
     let event = watch.next_event().await;
     assert_eq!(event.brief(), ("ADDED", "there"));
     assert_eq!(event.object["metadata"]["namespace"], other);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -222,24 +182,20 @@ async fn watch_of_one_namespace_gets_no_other_events() {
     api.create_namespace(&other).await;
     let mut watch = api.watch(&api.ns_path("configmaps")).await;
     let there = format!("/api/v1/namespaces/{other}/configmaps");
-    api.create(&there, &objects::config_map("there", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&there, &objects::config_map("there", json!({})))
+        .await;
     let here = api.ns_path("configmaps");
-    api.create(&here, &objects::config_map("here", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&here, &objects::config_map("here", json!({})))
+        .await;
     assert_eq!(watch.next_event().await.brief(), ("ADDED", "here"));
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn watch_ends_after_its_timeout() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("one", json!({})))
+        .await;
     let watch = api
         .watch(&with_query(&path, &[("timeoutSeconds", "1")]))
         .await;
@@ -258,29 +214,23 @@ async fn watch_ends_after_its_timeout() {
         ))
         .await;
     response.expect_failure(400, "BadRequest");
-    api.finish().await;
 }
 
 #[tokio::test]
 async fn watch_parameter_is_a_boolean() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    api.create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::config_map("one", json!({})))
+        .await;
     for value in ["1", "true"] {
         let path = with_query(&path, &[("watch", value), ("timeoutSeconds", "1")]);
         let watch = api.request(http::Method::GET, &path).watch().await;
         assert_eq!(watch.closed().await.len(), 1, "watch={value}");
     }
     for value in ["0", "false"] {
-        let list = api
-            .get(&with_query(&path, &[("watch", value)]))
-            .await
-            .expect_code(200);
+        let list = api.found(&with_query(&path, &[("watch", value)])).await;
         assert_eq!(list.json["kind"], "ConfigMapList", "watch={value}");
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -288,12 +238,10 @@ async fn get_of_an_object_ignores_the_watch_parameter() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let made = api
-        .create(&path, &objects::config_map("one", json!({})))
-        .await
-        .expect_code(201);
+        .created(&path, &objects::config_map("one", json!({})))
+        .await;
     let one = with_query(&api.ns_path("configmaps/one"), &[("watch", "1")]);
-    assert_eq!(api.get(&one).await.expect_code(200).json, made.json);
-    api.finish().await;
+    assert_eq!(api.found(&one).await.json, made.json);
 }
 
 #[tokio::test]
@@ -303,18 +251,16 @@ async fn watch_events_are_json_lines() {
         &api.ns_path("configmaps"),
         &[("watch", "1"), ("timeoutSeconds", "1")],
     );
-    api.create(
+    api.created(
         &api.ns_path("configmaps"),
         &objects::config_map("one", json!({"a": "line\nbreak"})),
     )
-    .await
-    .expect_code(201);
-    let response = api.get(&path).await.expect_code(200);
+    .await;
+    let response = api.found(&path).await;
     assert_eq!(response.content_type(), "application/json");
     let text = response.text();
     assert!(text.ends_with("}\n"), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -335,5 +281,4 @@ async fn watch_from_a_compacted_version_ends_with_410() {
         assert_eq!(event.object["reason"], "Expired");
         assert_eq!(watch.closed().await, []);
     }
-    api.finish().await;
 }

@@ -78,7 +78,6 @@ async fn invalid_response_fails_the_request() {
     create(&api, "sane").await.expect_code(201);
     let list = api.get(&api.ns_path("configmaps")).await.ok();
     assert_eq!(list.item_names(), ["sane"]);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -93,7 +92,6 @@ async fn invalid_response_can_be_ignored() {
     for name in GARBLED {
         create(&api, name).await.expect_code(201);
     }
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -105,7 +103,6 @@ async fn denial_is_not_ignored() {
     })
     .await;
     create(&api, "a").await.expect_code(400);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -121,7 +118,6 @@ async fn unreachable_webhook_fails_the_request() {
     let start = "Internal error occurred: failed calling webhook \"frail.example.com\": \
                  failed to call webhook: ";
     assert!(failed.message().starts_with(start), "{}", failed.message());
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -135,7 +131,6 @@ async fn unreachable_webhook_can_be_ignored() {
     })
     .await;
     create(&api, "a").await.expect_code(201);
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -150,7 +145,6 @@ async fn webhook_of_an_unknown_authority_is_rejected() {
     .await;
     create(&api, "a").await.expect_failure(500, "InternalError");
     assert!(webhook.calls().is_empty(), "it received no request");
-    api.finish().await;
 }
 
 #[tokio::test]
@@ -166,5 +160,4 @@ async fn stalled_webhook_times_out() {
     api.get(&api.ns_path("configmaps/a"))
         .await
         .expect_failure(404, "NotFound");
-    api.finish().await;
 }

@@ -74,8 +74,7 @@ fn settings_of_startup_handlers_are_in_force() {
             }
         });
         let _operator = stage.run([configure, make, on::delete("unmake")]).await;
-        stage.create("obj", json!({})).await;
-        let object = stage.until_handled("obj").await;
+        let object = stage.create_handled("obj", json!({})).await;
         assert_eq!(
             object["metadata"]["finalizers"],
             json!(["example.com/mine"])

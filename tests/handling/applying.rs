@@ -19,7 +19,7 @@ async fn apply(call: &Call, manifest: Value) -> Result<Applied, Error> {
 
 async fn config_map_of(stage: &Stage, name: &str) -> Value {
     let path = stage.api.ns_path(&format!("configmaps/{name}"));
-    stage.api.get(&path).await.expect_code(200).json
+    stage.api.found(&path).await.json
 }
 
 fn applications(stage: &Stage) -> usize {
@@ -93,9 +93,8 @@ fn children_are_written_only_if_something_changes() {
         let path = stage.api.ns_path("configmaps/child");
         stage
             .api
-            .merge(&path, &json!({"data": {"theirs": "x"}}))
-            .await
-            .expect_code(200);
+            .merged(&path, &json!({"data": {"theirs": "x"}}))
+            .await;
         stage.merge("obj", json!({"spec": {"n": 3}})).await;
         effect(3, Effect::Unchanged).await;
         assert_eq!(applications(stage), 2);
@@ -159,9 +158,8 @@ fn changes_by_others_are_noticed() {
         let path = stage.api.ns_path("configmaps/child");
         stage
             .api
-            .merge(&path, &json!({"data": {"a": "theirs"}}))
-            .await
-            .expect_code(200);
+            .merged(&path, &json!({"data": {"a": "theirs"}}))
+            .await;
         stage.merge("obj", json!({"spec": {"n": 1}})).await;
         stage
             .until_so("the second write", || applications(stage) == 2)

@@ -264,8 +264,7 @@ fn deletion_waits_for_its_handlers() {
         stage.create("obj", json!({"field": 1})).await;
         until_stored(stage, &database, 1).await;
         assert_eq!(finalizers(&stage.get("obj").await).len(), 1);
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(retries(stage, "unmade"), [0, 1, 2]);
         assert!(database.records().await.is_empty());
     });
@@ -372,8 +371,7 @@ fn objects_are_deleted_once_the_database_is_back() {
         until_stored(stage, &database, 1).await;
         database.failing_loads.store(2, Ordering::Relaxed);
         database.failing_saves.store(2, Ordering::Relaxed);
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.ids(), ["made", "unmade"]);
     });
 }

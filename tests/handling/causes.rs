@@ -19,8 +19,7 @@ fn all() -> Vec<Declaration> {
 fn a_new_object_is_a_creation_and_nothing_else() {
     everywhere(async |stage| {
         let _operator = stage.run(all()).await;
-        stage.create("obj", json!({"field": "value"})).await;
-        let object = stage.until_handled("obj").await;
+        let object = stage.create_handled("obj", json!({"field": "value"})).await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["created"]);
         let entry = stage.journal.only("created");
@@ -41,8 +40,7 @@ fn a_listed_object_that_was_never_handled_is_a_creation() {
     everywhere(async |stage| {
         stage.create("obj", json!({"field": "value"})).await;
         let _operator = stage.run(all()).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(
             stage.journal.ids(),
             ["created"],
@@ -56,16 +54,16 @@ fn a_listed_object_that_was_never_handled_is_a_creation() {
 fn a_change_is_an_update_against_what_was_handled_last() {
     everywhere(async |stage| {
         let _operator = stage.run(all()).await;
-        stage.create("obj", json!({"field": 1, "gone": 2})).await;
-        stage.until_handled("obj").await;
+        stage
+            .create_handled("obj", json!({"field": 1, "gone": 2}))
+            .await;
         stage
             .merge(
                 "obj",
                 json!({"spec": {"field": 3, "gone": null, "come": 4}}),
             )
             .await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(stage.journal.ids(), ["created", "updated"]);
         let entry = stage.journal.only("updated");
         assert_eq!(entry.reason, Some(Reason::Update));
@@ -84,8 +82,7 @@ fn a_change_is_an_update_against_what_was_handled_last() {
 fn an_unchanged_object_is_resumed_once_per_process() {
     everywhere(async |stage| {
         let operator = stage.run(all()).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         operator.restart().await;
         stage
@@ -99,8 +96,7 @@ fn an_unchanged_object_is_resumed_once_per_process() {
         assert_eq!(resumed.diff, json!([]));
 
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(stage.journal.ids(), ["created", "resumed", "updated"]);
     });
 }
@@ -109,8 +105,7 @@ fn an_unchanged_object_is_resumed_once_per_process() {
 fn listing_again_resumes_nothing() {
     sandboxed(async |stage| {
         let operator = stage.run(all()).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         operator.restart().await;
         stage.settled().await;
         assert_eq!(stage.journal.count("resumed"), 1);
@@ -127,13 +122,11 @@ fn listing_again_resumes_nothing() {
 fn what_changed_during_downtime_is_an_update_with_resuming_mixed_in() {
     everywhere(async |stage| {
         let operator = stage.run(all()).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         operator.stop().await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         operator.start().await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         let calls = stage.journal.reasons();
         assert_eq!(
             calls[1..],
@@ -159,8 +152,7 @@ fn objects_in_deletion_resume_only_where_it_is_wanted() {
                 on::resume_deleted("resumed_deleted"),
             ])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.delete("obj").await;
         stage
             .until("obj", "tried", |object| {
@@ -185,8 +177,7 @@ fn objects_in_deletion_resume_only_where_it_is_wanted() {
 fn changes_of_the_status_and_of_bookkeeping_are_none() {
     everywhere(async |stage| {
         let _operator = stage.run(all()).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage
             .merge_status("obj", json!({"status": {"noise": 1}}))
             .await;
@@ -213,8 +204,7 @@ fn deletion_without_a_finalizer_is_only_noticed() {
         stage
             .create_with("obj", json!({"metadata": metadata}))
             .await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         let writes = stage.writes().len();
         stage.delete("obj").await;
         stage
@@ -245,16 +235,13 @@ fn deletion_without_a_finalizer_is_only_noticed() {
 fn an_object_of_the_same_name_is_another_object() {
     everywhere(async |stage| {
         let operator = stage.run(all()).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         operator.restart().await;
         stage
             .until_so("resuming", || stage.journal.count("resumed") > 0)
             .await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.delete_wholly("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["created", "resumed", "created"]);
     });
@@ -270,8 +257,7 @@ fn a_change_that_is_reverted_while_it_is_retried_is_followed_by_the_reverse_upda
             done()
         });
         let _operator = stage.run([on::create("created"), failing]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         stage.settled().await;
         stage.merge("obj", json!({"spec": {"field": 1}})).await;
@@ -297,8 +283,7 @@ fn a_creation_that_is_changed_while_it_is_retried_is_still_a_creation() {
             done()
         });
         let _operator = stage.run([make, on::update("updated")]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         stage.pass(100.0).await;
         assert_eq!(stage.journal.ids(), ["created", "created"]);
@@ -320,8 +305,7 @@ fn resuming_is_retried_too_across_restarts() {
             done()
         });
         let operator = stage.run([on::create("created"), resumed]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         operator.restart().await;
         stage.settled().await;
         let object = stage.get("obj").await;
@@ -352,8 +336,7 @@ fn resuming_that_is_not_over_joins_an_update() {
         let operator = stage
             .run([on::create("created"), on::update("updated"), resumed])
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         operator.restart().await;
         stage.settled().await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;

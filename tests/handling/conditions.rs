@@ -83,8 +83,7 @@ fn equal_conditions_are_not_written() {
             done()
         });
         let _operator = stage.run([seen]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(stage.writes().len(), 1);
         for label in ["a", "b"] {
             stage

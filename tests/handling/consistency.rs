@@ -100,8 +100,7 @@ fn an_own_write_can_decide_on_the_finalizer() {
         let make = on::create("make").does(|_| async { gives(json!(1)) });
         let unmake = on::delete("unmake").when(|cause| !cause.body.status()["make"].is_null());
         let _operator = stage.run([make, unmake]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(finalizers(&stage.get("obj").await).len(), 1);
     });
 }
@@ -112,8 +111,7 @@ fn what_is_not_an_echo_is_handled_after_an_own_write() {
         let make = on::create("make").does(|_| async { gives(json!(1)) });
         let _operator = stage.run([make, on::update("updated")]).await;
         delay_events(stage, 2);
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         // Before the echo of what is written has come.
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         stage.pass(60.0).await;
@@ -168,8 +166,7 @@ fn the_wait_can_be_switched_off() {
             .settings(|settings| settings.persistence.consistency_timeout = Duration::ZERO)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(stage.journal.count("make"), 2);
         assert!(is_handled(&stage.get("obj").await));
     });
@@ -202,8 +199,7 @@ fn handlers_of_events_do_not_wait() {
 fn an_object_that_is_about_to_vanish_is_not_handled_any_more() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::create("make"), on::delete("unmake")]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         delay_events(stage, 2);
         stage.delete("obj").await;
         stage.pass(60.0).await;

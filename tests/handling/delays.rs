@@ -24,8 +24,7 @@ fn failing(times: u32, delay: f64) -> Declaration {
 fn objects_are_woken_up_without_a_write() {
     sandboxed(async |stage| {
         let operator = stage.run([failing(2, 1000.0)]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(operator.inspect().snapshot().sleeping, 1);
         stage.pass(999.0).await;
         assert_eq!(stage.journal.count("make"), 1);
@@ -47,8 +46,7 @@ fn objects_can_be_touched_instead() {
             .settings(|settings| settings.persistence.touching = true)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let object = stage.get("obj").await;
         assert_eq!(own_annotations(&object), ["attempted-essences", "make"]);
         stage.pass(20.0).await;
@@ -88,8 +86,7 @@ fn the_originals_touch_is_no_change_and_goes_with_the_next_patch() {
         let _operator = stage
             .run([on::create("created"), on::update("updated")])
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         let touch =
             json!({"metadata": {"annotations": {TOUCH: "2026-01-02T03:04:05.678901+00:00"}}});
@@ -98,8 +95,7 @@ fn the_originals_touch_is_no_change_and_goes_with_the_next_patch() {
         assert_eq!(stage.journal.ids(), ["created"]);
         assert_eq!(stage.writes().len(), 1, "never patched only for that");
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
-        let object = stage.until_handled("obj").await;
-        stage.settled().await;
+        let object = stage.until_settled("obj").await;
         assert_eq!(annotation(&object, TOUCH), "");
         assert_eq!(stage.writes().len(), 2);
     });
@@ -109,8 +105,7 @@ fn the_originals_touch_is_no_change_and_goes_with_the_next_patch() {
 fn a_change_ends_the_sleep_and_the_delay_goes_on() {
     sandboxed(async |stage| {
         let _operator = stage.run([failing(1, 100.0)]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         for value in 2..5 {
             stage.pass(20.0).await;
             stage.merge("obj", json!({"spec": {"field": value}})).await;
@@ -154,8 +149,7 @@ fn the_shortest_delay_counts() {
 fn the_log_tells_what_the_object_waits_for() {
     sandboxed(async |stage| {
         let _operator = stage.run([failing(1, 10.0)]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert!(stage.log.has("obj", "Sleeping for "));
         assert!(stage.log.has("obj", "seconds for the delayed handlers."));
         stage.pass(11.0).await;
@@ -170,8 +164,7 @@ fn the_log_tells_what_the_object_waits_for() {
 fn an_object_that_vanishes_in_its_sleep_is_forgotten() {
     sandboxed(async |stage| {
         let operator = stage.run([failing(1, 100.0)]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(operator.inspect().snapshot().sleeping, 1);
         stage.delete("obj").await;
         stage.settled().await;

@@ -49,8 +49,7 @@ fn what_is_handled_is_remembered_without_what_is_of_no_interest() {
 fn labels_and_annotations_are_changes_and_other_metadata_are_not() {
     everywhere(async |stage| {
         let _operator = stage.run([on::update("updated")]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         for (metadata, diff) in [
             (
@@ -96,8 +95,7 @@ fn lists_are_compared_as_a_whole_and_null_is_absent() {
     everywhere(async |stage| {
         let _operator = stage.run([on::update("updated")]).await;
         let spec = json!({"list": [1, {"a": 1}], "deep": {"x": {"y": 1}}, "number": 1});
-        stage.create("obj", spec).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", spec).await;
         let change = json!({"spec": {
             "list": [1, {"a": 2}], "deep": {"x": {"z": 2}, "w": {"v": 3}}, "number": 1.0,
         }});
@@ -116,8 +114,7 @@ fn lists_are_compared_as_a_whole_and_null_is_absent() {
 fn a_field_of_a_handler_is_tracked_wherever_it_is() {
     everywhere(async |stage| {
         let _operator = stage.run([on::field("watched", "status.phase")]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         stage
             .merge_status("obj", json!({"status": {"phase": "up", "other": 1}}))
             .await;

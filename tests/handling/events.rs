@@ -95,8 +95,7 @@ fn their_patches_are_written_with_everything_else_and_not_on_deleted_objects() {
             .await;
         stage.settled().await;
         let before = stage.writes().len();
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         stage.settled().await;
         assert_eq!(stage.writes().len(), before);
         assert_eq!(stage.journal.count("created"), 1);
@@ -144,8 +143,7 @@ fn own_records_are_posted_and_routine_ones_are_not() {
             .settings(|settings| settings.posting.loggers = true)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage
             .until_so("events of both handlers", || stage.posts().len() >= 3)
             .await;
@@ -221,8 +219,7 @@ fn a_failing_filter_skips_its_own_handler_only() {
         let _operator = stage
             .run([broken, on::event("one"), panicking, on::event("two")])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(stage.journal.ids(), ["one", "two"]);
         for line in [
             "An event handler is skipped: the when filter of the handler \"broken\" has failed: \

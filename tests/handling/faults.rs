@@ -120,7 +120,7 @@ fn outcomes_are_kept_while_they_cannot_be_written() {
         let path = stage.path("obj");
         let mut object = stage.get("obj").await;
         object["metadata"]["labels"] = json!({"a": "b"});
-        stage.api.put(&path, &object).await.expect_code(200);
+        stage.api.replaced(&path, &object).await;
         stage.pass(600.0).await;
         let object = stage.get("obj").await;
         assert_eq!(object["status"]["make"], json!({"made": true}));
@@ -364,7 +364,7 @@ fn a_kind_that_is_forbidden_does_not_stand_in_the_way_of_others() {
             let id = stage.faults().inject(refusal.kind("configmaps"));
             let path = stage.api.ns_path("configmaps");
             let config_map = kopf_tests::objects::config_map("settings", json!({"a": "1"}));
-            stage.api.create(&path, &config_map).await.expect_code(201);
+            stage.api.created(&path, &config_map).await;
             let configured = on::create("configured").on(&["", "v1", "configmaps"]);
             let _operator = stage.run([on::create("make"), configured]).await;
             stage.create("obj", json!({})).await;

@@ -208,8 +208,7 @@ fn the_value_of_a_field_is_the_new_or_the_old_one() {
         }
         stage.journal.clear();
         stage.merge("same", json!({"spec": {"other": 2}})).await;
-        stage.until_handled("same").await;
-        stage.settled().await;
+        stage.until_settled("same").await;
         assert_eq!(stage.journal.ids(), [""; 0], "the field has not changed");
     });
 }
@@ -251,8 +250,7 @@ fn old_and_new_values_are_filtered_each_on_its_own() {
                 handler("called", Some(callback(json!(1))), Some(callback(json!(2)))),
             ])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         for (value, expected) in [
             (json!(1), vec!["any", "appears"]),
             (
@@ -264,8 +262,7 @@ fn old_and_new_values_are_filtered_each_on_its_own() {
         ] {
             stage.journal.clear();
             stage.merge("obj", json!({"spec": {"f": value}})).await;
-            stage.until_handled("obj").await;
-            stage.settled().await;
+            stage.until_settled("obj").await;
             let mut ids = stage.journal.ids();
             ids.sort();
             let expected: Vec<_> = expected.iter().map(|id| format!("{id}/spec.f")).collect();
@@ -301,8 +298,7 @@ fn an_object_that_no_handler_is_for_is_left_alone() {
         stage
             .merge("obj", json!({"metadata": {"labels": {"go": "yes"}}}))
             .await;
-        let object = stage.until_handled("obj").await;
-        stage.settled().await;
+        let object = stage.until_settled("obj").await;
         assert_eq!(finalizers(&object), [FINALIZER]);
         let ids: Vec<_> = stage.journal.reasons();
         assert_eq!(ids, [("created".to_owned(), "create")]);
@@ -358,8 +354,7 @@ fn filters_have_the_param_of_their_handler_and_a_logger() {
         let handlers =
             ["small", "large"].map(|size| on::create(size).param(size).when_param(filter));
         let _operator = stage.run(handlers).await;
-        stage.create("obj", json!({"size": "large"})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"size": "large"})).await;
         assert_eq!(stage.journal.ids(), ["large"]);
         assert!(stage.log.has("obj", "The filter has the param small."));
         assert!(stage.posts().is_empty());

@@ -13,8 +13,7 @@ fn objects_with_deletion_handlers_are_blocked_before_anything_else() {
         let _operator = stage
             .run([on::create("created"), on::delete("deleted")])
             .await;
-        stage.create("obj", json!({})).await;
-        let object = stage.until_handled("obj").await;
+        let object = stage.create_handled("obj", json!({})).await;
         assert_eq!(finalizers(&object), [FINALIZER]);
         assert_eq!(stage.journal.only("created").writes_before, 1);
         let first = &stage.writes()[0];
@@ -36,8 +35,7 @@ fn a_deleted_object_waits_for_its_handlers() {
             done()
         });
         let _operator = stage.run([unmake]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.settled().await;
         assert_eq!(finalizers(&stage.get("obj").await), [FINALIZER]);
@@ -55,10 +53,8 @@ fn a_failed_deletion_handler_is_over_too() {
     everywhere(async |stage| {
         let unmake = on::delete("deleted").does(|_| async { permanent("never") });
         let _operator = stage.run([unmake]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.create_handled("obj", json!({})).await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.count("deleted"), 1);
         assert!(
             stage
@@ -102,11 +98,9 @@ fn optional_deletion_handlers_do_not_block() {
         let _operator = stage
             .run([on::create("created"), on::optional_delete("deleted")])
             .await;
-        stage.create("obj", json!({})).await;
-        let object = stage.until_handled("obj").await;
+        let object = stage.create_handled("obj", json!({})).await;
         assert_eq!(finalizers(&object), [""; 0]);
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["created"]);
     });
@@ -118,10 +112,8 @@ fn optional_deletion_handlers_are_called_if_something_else_blocks() {
         let _operator = stage
             .run([on::delete("required"), on::optional_delete("optional")])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.create_handled("obj", json!({})).await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.ids(), ["required", "optional"]);
     });
 }
@@ -175,11 +167,9 @@ fn the_finalizer_can_have_another_name() {
             .settings(|settings| settings.persistence.finalizer = "example.com/mine".into())
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        let object = stage.until_handled("obj").await;
+        let object = stage.create_handled("obj", json!({})).await;
         assert_eq!(finalizers(&object), ["example.com/mine"]);
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.ids(), ["deleted"]);
     });
 }

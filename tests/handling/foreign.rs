@@ -117,11 +117,9 @@ fn daemons_are_awaited_for_their_cancellation_timeout() {
         let watch = on::daemon("watch").cancellation_timeout(5.0);
         let watch = watch.works(move |_| working.work(CLEANUP));
         let _operator = stage.run([watch]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let begun = Instant::now();
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(endless.ended(), 1);
         let elapsed = begun.elapsed();
         assert!(
@@ -142,8 +140,7 @@ fn work_that_cannot_be_cancelled_is_not_interrupted_by_its_timeout() {
             cancel: None,
         });
         let _operator = stage.run([slow]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         assert!(stage.log.has("obj", "Handler 'slow' succeeded."));
     });
 }

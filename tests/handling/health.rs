@@ -47,8 +47,7 @@ fn an_outage_is_told_and_is_over_when_it_is_over() {
 
         stage.faults().remove(watch);
         stage.faults().remove(list);
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         let health = operator.inspect().health();
         assert!(health.is_alive(), "{health}");
     });

@@ -61,15 +61,13 @@ fn only_the_leader_handles_and_a_standby_follows_at_its_exit() {
         led(stage).await;
         let second = [on::create("second"), on::resume("resumed")];
         let _second = replica(stage, second).start().await;
-        stage.create("a", json!({})).await;
-        stage.until_handled("a").await;
+        stage.create_handled("a", json!({})).await;
         assert_eq!(stage.journal.ids(), ["first"]);
         first.stop().await;
         stage
             .until_so("the takeover", || stage.journal.count("resumed") == 1)
             .await;
-        stage.create("b", json!({})).await;
-        stage.until_handled("b").await;
+        stage.create_handled("b", json!({})).await;
         assert_eq!(stage.journal.count("second"), 1);
         assert_eq!(stage.journal.only("resumed").body["metadata"]["name"], "a");
     });
@@ -147,8 +145,7 @@ fn a_leader_that_cannot_renew_stops_before_its_lease_expires() {
         let handlers = [on::create("make"), on::daemon("watch").waits()];
         let operator = replica(stage, handlers).start().await;
         led(stage).await;
-        stage.create("a", json!({})).await;
-        stage.until_handled("a").await;
+        stage.create_handled("a", json!({})).await;
         assert_eq!(operator.inspect().snapshot().daemons, 1);
         let failing = Fault::error(500).verb(Verb::Update).kind("leases");
         let fault = stage.faults().inject(failing);
@@ -235,11 +232,9 @@ fn replicas_are_one_peer() {
             .await;
         stage.settled().await;
         assert_eq!(stage.peer_names().await.len(), 1);
-        stage.create("a", json!({})).await;
-        stage.until_handled("a").await;
+        stage.create_handled("a", json!({})).await;
         first.stop().await;
-        stage.create("b", json!({})).await;
-        stage.until_handled("b").await;
+        stage.create_handled("b", json!({})).await;
         assert_eq!(stage.journal.ids(), ["first", "second"]);
         assert_eq!(stage.peer_names().await.len(), 1);
     });

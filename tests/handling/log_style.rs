@@ -71,7 +71,7 @@ fn pruned_results_come_with_advice() {
         let _operator = stage.operator([make]).native_style().start().await;
         let path = stage.api.ns_path("configmaps");
         let config_map = kopf_tests::objects::config_map("obj", json!({"a": "1"}));
-        stage.api.create(&path, &config_map).await.expect_code(201);
+        stage.api.created(&path, &config_map).await;
         let advised = || {
             stage
                 .log

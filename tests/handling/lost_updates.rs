@@ -85,8 +85,7 @@ fn change_during_a_creation_is_followed_by_an_update() {
         stage.create("obj", json!({"field": 1})).await;
         until_waiting(stage).await;
         set_field(stage, 2).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(reasons(stage, "quick"), ["create"]);
         assert_eq!(reasons(stage, "slow"), ["create", "create"]);
         assert_eq!(diffs(stage, "updated"), [changed(1, 2)]);
@@ -108,8 +107,7 @@ fn handlers_that_finished_on_the_current_state_are_not_called_again() {
         stage.create("obj", json!({"field": 1})).await;
         until_waiting(stage).await;
         set_field(stage, 2).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(reasons(stage, "quick"), ["create", "update"]);
         assert_eq!(diffs(stage, "quick")[1], changed(1, 2));
         assert_eq!(reasons(stage, "slow"), ["create", "create"]);
@@ -122,13 +120,11 @@ fn change_during_an_update_is_seen_by_finished_handlers() {
         let _operator = stage
             .run([on::update("quick"), slow(on::update("slow"))])
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         set_field(stage, 2).await;
         until_waiting(stage).await;
         set_field(stage, 3).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(diffs(stage, "quick"), [changed(1, 2), changed(2, 3)]);
         assert_eq!(diffs(stage, "slow"), [changed(1, 2), changed(1, 3)]);
     });
@@ -138,8 +134,7 @@ fn change_during_an_update_is_seen_by_finished_handlers() {
 fn change_during_resuming_is_followed_by_an_update() {
     everywhere(async |stage| {
         let operator = stage.run([on::create("made")]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         operator.stop().await;
         let quick = on::resume("quick");
         let handlers = [
@@ -150,8 +145,7 @@ fn change_during_resuming_is_followed_by_an_update() {
         let _operator = stage.run(handlers).await;
         until_waiting(stage).await;
         set_field(stage, 2).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(reasons(stage, "quick"), ["resume", "update"]);
         assert_eq!(diffs(stage, "quick")[1], changed(1, 2));
         assert_eq!(stage.journal.count("slow"), 2);
@@ -175,8 +169,7 @@ fn change_while_sub_handlers_wait_is_seen_by_the_finished_ones() {
             })
             .await;
         set_field(stage, 2).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(reasons(stage, "make/quick"), ["create", "update"]);
         assert_eq!(diffs(stage, "make/quick")[1], changed(1, 2));
         assert_eq!(reasons(stage, "make/slow"), ["create", "create"]);
@@ -194,13 +187,11 @@ fn change_that_is_reverted_meanwhile_is_reverted_for_all_handlers() {
             done()
         });
         let _operator = stage.run([on::update("quick"), slow]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         set_field(stage, 2).await;
         until_waiting(stage).await;
         set_field(stage, 1).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         let both = [changed(1, 2), changed(2, 1)];
         assert_eq!(diffs(stage, "quick"), both);
         assert_eq!(diffs(stage, "slow"), both);
@@ -222,8 +213,7 @@ fn change_before_a_reversion_is_not_news_for_handlers_that_never_saw_it() {
         set_field(stage, 2).await;
         set_field(stage, 1).await;
         operator.start().await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(stage.journal.ids(), ["quick", "slow", "slow"]);
     });
 }
@@ -234,15 +224,13 @@ fn change_while_the_operator_restarts_is_seen_by_finished_handlers() {
         let operator = stage
             .run([on::update("quick"), slow(on::update("slow"))])
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         set_field(stage, 2).await;
         until_waiting(stage).await;
         operator.kill().await;
         set_field(stage, 3).await;
         operator.start().await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(diffs(stage, "quick"), [changed(1, 2), changed(2, 3)]);
         assert_eq!(diffs(stage, "slow"), [changed(1, 2), changed(1, 3)]);
     });
@@ -257,8 +245,7 @@ fn change_during_a_deletion_repeats_nothing() {
             on::update("updated"),
         ];
         let _operator = stage.run(handlers).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.delete("obj").await;
         until_waiting(stage).await;
         set_field(stage, 2).await;
@@ -275,14 +262,12 @@ fn deletion_ends_the_debts_of_an_update() {
         let _operator = stage
             .run([on::update("quick"), slow, on::delete("deleted")])
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         set_field(stage, 2).await;
         until_waiting(stage).await;
         set_field(stage, 3).await;
         stage.settled().await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         stage.settled().await;
         assert_eq!(stage.journal.count("quick"), 1);
         assert_eq!(stage.journal.ids().last().unwrap(), "deleted");
@@ -305,8 +290,7 @@ fn changes_by_the_patch_of_a_handler_are_not_news() {
         let _operator = stage
             .run([quick, slow(on::create("slow")), on::update("updated")])
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        let object = stage.until_handled("obj").await;
+        let object = stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         let spec = json!({"field": 1, "merged": 1, "put": 1});
         assert_eq!(object["spec"], spec);
@@ -325,15 +309,13 @@ fn handlers_of_one_field_see_missed_changes_of_that_field_only() {
         ];
         let _operator = stage.run(handlers).await;
         stage
-            .create("obj", json!({"one": 1, "two": 1, "field": 1}))
+            .create_handled("obj", json!({"one": 1, "two": 1, "field": 1}))
             .await;
-        stage.until_handled("obj").await;
         let patch = json!({"spec": {"one": 2, "two": 2, "field": 2}});
         stage.merge("obj", patch).await;
         until_waiting(stage).await;
         stage.merge("obj", json!({"spec": {"one": 3}})).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         let one = stage.journal.of("one/spec.one");
         let seen: Vec<_> = one.iter().map(|entry| (&entry.old, &entry.new)).collect();
         assert_eq!(seen, [(&json!(1), &json!(2)), (&json!(2), &json!(3))]);
@@ -352,13 +334,11 @@ fn losing_updates_as_the_original_does_is_a_setting() {
             .settings(|settings| settings.persistence.lost_updates = true)
             .start()
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         set_field(stage, 2).await;
         until_waiting(stage).await;
         set_field(stage, 3).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(diffs(stage, "quick"), [changed(1, 2)]);
         assert_eq!(diffs(stage, "slow"), [changed(1, 2), changed(1, 3)]);
         let writes = stage.writes();
@@ -380,8 +360,7 @@ fn attempted_essences_are_removed_when_the_setting_is_changed() {
             .settings(|settings| settings.persistence.lost_updates = true)
             .start()
             .await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(stage.journal.ids(), ["quick", "slow", "slow"]);
     });
 }
@@ -461,11 +440,9 @@ fn attempted_essences_are_stored_beside_the_records_and_removed_with_them() {
 fn handling_in_one_cycle_stores_no_attempted_essences() {
     everywhere(async |stage| {
         let _operator = stage.run([on::create("made"), on::update("updated")]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         set_field(stage, 2).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         let writes = stage.writes();
         assert_eq!(writes.len(), 2);
         assert!(!format!("{writes:?}").contains("attempted"), "{writes:#?}");
@@ -531,8 +508,7 @@ fn unreadable_attempted_essences_count_as_absent_and_are_removed() {
             let annotations = json!({ATTEMPTED: text, "kopf.zalando.org/quick": success()});
             let parts = json!({"metadata": {"annotations": annotations}, "spec": {"field": 1}});
             stage.create_with("obj", parts).await;
-            stage.until_handled("obj").await;
-            stage.settled().await;
+            stage.until_settled("obj").await;
             assert_eq!(stage.journal.ids(), ["slow", "slow"], "{text:.50}");
         });
     }
@@ -554,8 +530,7 @@ fn attempts_count_only_with_the_records_they_have_led_to() {
             });
             let parts = json!({"metadata": {"annotations": annotations}, "spec": {"field": 1}});
             stage.create_with("obj", parts).await;
-            stage.until_handled("obj").await;
-            stage.settled().await;
+            stage.until_settled("obj").await;
             let updates = diffs(stage, "updated");
             let expected: Vec<_> = is_owed.then(|| changed(0, 1)).into_iter().collect();
             assert_eq!(updates, expected);
@@ -579,8 +554,7 @@ fn records_of_the_original_count_as_current() {
         let object = until_waiting(stage).await;
         assert!(!annotation(&object, ATTEMPTED).contains("\"quick\""));
         set_field(stage, 2).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(stage.journal.ids(), ["slow", "slow"]);
     });
 }
@@ -593,15 +567,13 @@ fn essences_that_are_too_large_for_the_annotation_are_kept_in_memory() {
             .await;
         let large = "x".repeat(150_000);
         stage
-            .create("obj", json!({"field": 1, "large": large}))
+            .create_handled("obj", json!({"field": 1, "large": large}))
             .await;
-        stage.until_handled("obj").await;
         set_field(stage, 2).await;
         let object = until_waiting(stage).await;
         assert_eq!(annotation(&object, ATTEMPTED), "");
         set_field(stage, 3).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(diffs(stage, "quick"), [changed(1, 2), changed(2, 3)]);
         let warnings = stage.log.of("obj").into_iter();
         let warnings = warnings.filter(|record| record.level == tracing::Level::WARN);
@@ -624,8 +596,7 @@ fn many_changes_while_a_handler_waits_are_one_update_in_the_end() {
             done()
         });
         let _operator = stage.run([on::update("quick"), slow]).await;
-        stage.create("obj", json!({"field": 0})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 0})).await;
         for value in 1..=8 {
             set_field(stage, value).await;
             stage.pass(61.0).await;

@@ -25,11 +25,9 @@ fn managers(stage: &Stage, id: &str) -> Vec<usize> {
 }
 
 async fn change(stage: &Stage) {
-    stage.create("obj", json!({"field": 1})).await;
-    stage.until_handled("obj").await;
+    stage.create_handled("obj", json!({"field": 1})).await;
     stage.merge("obj", json!({"spec": {"field": 2}})).await;
-    stage.until_handled("obj").await;
-    stage.settled().await;
+    stage.until_settled("obj").await;
 }
 
 #[test]

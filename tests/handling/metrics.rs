@@ -95,8 +95,7 @@ fn handlers_events_and_patches_are_counted() {
             &samples,
         );
 
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         let samples = Samples::of(stage, &operator);
         let flaky = [("handler", "flaky"), ("kind", "create")];
         assert_count(samples.calls("flaky", "create", "succeeded"), 1.0, &samples);
@@ -134,8 +133,7 @@ fn handlers_events_and_patches_are_counted() {
         assert_count(samples.of_resource("kopf_objects", &[]), 1.0, &samples);
         assert_count(samples.of_resource("kopf_queue_events", &[]), 0.0, &samples);
 
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.of_resource("kopf_objects", &[]), 0.0, &samples);
@@ -164,8 +162,7 @@ fn failures_for_good_last_until_the_next_cause() {
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.in_error("fails"), 1.0, &samples);
-        stage.delete("two").await;
-        stage.until_gone("two").await;
+        stage.delete_wholly("two").await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.in_error("fails"), 0.0, &samples);
@@ -182,8 +179,7 @@ fn sub_handlers_are_counted_together() {
             done()
         });
         let operator = stage.run([make]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.calls("make/*", "sub", "succeeded"), 2.0, &samples);
@@ -219,8 +215,7 @@ fn daemons_and_timers_are_counted_while_they_run() {
         stage.pass(10.0).await;
         let samples = Samples::of(stage, &operator);
         assert_count(samples.in_error("sick"), 0.0, &samples);
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         assert_count(tasks(&samples, "watchman", "daemon"), 0.0, &samples);
@@ -285,8 +280,7 @@ fn rejected_patches_are_counted() {
         let rejection = Fault::error(422).verb(Verb::Patch).kind("things").times(1);
         stage.faults().inject(rejection);
         let operator = stage.run([on::create("make")]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         let patches = |outcome| samples.of_resource("kopf_patches_total", &[("outcome", outcome)]);
@@ -308,8 +302,7 @@ fn nothing_is_measured_if_the_settings_disable_it() {
             .settings(|settings| settings.process.metrics = false)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         assert!(operator.inspect().metrics(Format::OpenMetrics).is_none());
     });
 }

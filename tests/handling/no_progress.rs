@@ -73,8 +73,7 @@ fn finalizer_that_does_not_stay_is_added_more_and_more_rarely() {
             warnings.iter().all(|text| text.starts_with(&named)),
             "{warnings:#?}"
         );
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         let seconds = stage.seconds_of_writes(60).await;
         assert!(seconds.is_empty(), "{seconds:?}");
     });
@@ -117,8 +116,7 @@ fn annotations_that_do_not_stay_are_written_more_and_more_rarely() {
         assert!(!warnings.is_empty() && warnings.len() <= 40);
         let stalled = |text: &String| text.starts_with("Handling makes no progress");
         assert!(warnings.iter().all(stalled), "{warnings:#?}");
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.count("unmade"), 1);
     });
 }
@@ -145,8 +143,7 @@ fn webhook_that_removes_finalizers_does_not_stop_the_handling() {
         stage.use_real_time();
         let _webhook = stripping(stage, "finalizers").await;
         let _operator = stage.run(handlers()).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage
             .until_so("the warning", || {
                 let named = format!("The finalizer '{FINALIZER}' does not stay");
@@ -154,13 +151,11 @@ fn webhook_that_removes_finalizers_does_not_stop_the_handling() {
             })
             .await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(stage.journal.ids(), ["made", "updated"]);
         let writes = stage.writes().len();
         assert!(writes < 20, "{writes} writes");
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
     });
 }
 
@@ -179,8 +174,7 @@ fn webhook_that_removes_annotations_does_not_cause_a_loop() {
         stage.sleep(2.0).await;
         let writes = stage.writes().len();
         assert!(writes < 20, "{writes} writes");
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.count("unmade"), 1);
     });
 }

@@ -219,8 +219,7 @@ fn the_timeout_counts_across_restarts_and_the_function_is_not_called_any_more() 
             .timeout(100.0)
             .does(|_| async { temporary("x", 60.0) });
         let operator = stage.run([handler]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         operator.stop().await;
         stage.pass(1000.0).await;
         operator.start().await;
@@ -295,8 +294,7 @@ fn a_panic_is_an_error_of_the_handler_alone() {
             std::future::ready(done())
         });
         let _operator = stage.run([panicking, early]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert!(
             progress(&stage.get("obj").await, "fn")["message"]
                 .as_str()

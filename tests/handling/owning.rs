@@ -17,21 +17,17 @@ async fn create_child(stage: &Stage, name: &str, owner: &Value) {
         }]},
     });
     let path = stage.api.ns_path("configmaps");
-    stage.api.create(&path, &child).await.expect_code(201);
+    stage.api.created(&path, &child).await;
 }
 
 async fn change_child(stage: &Stage, name: &str, data: Value) {
     let path = stage.api.ns_path(&format!("configmaps/{name}"));
-    stage
-        .api
-        .merge(&path, &json!({"data": data}))
-        .await
-        .expect_code(200);
+    stage.api.merged(&path, &json!({"data": data})).await;
 }
 
 async fn delete_child(stage: &Stage, name: &str) {
     let path = stage.api.ns_path(&format!("configmaps/{name}"));
-    stage.api.delete(&path).await.expect_code(200);
+    stage.api.deleted(&path).await;
 }
 
 /// Writes what has happened to the child into the status of its owner.

@@ -128,8 +128,7 @@ fn objects_outside_of_namespaces_are_served_alike() {
             })
             .await;
         assert_eq!(finalizers(&object), [FINALIZER]);
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.ids(), ["make", "unmake"]);
         assert!(stage.writes().iter().all(|call| call.namespace.is_none()));
     });
@@ -144,8 +143,7 @@ fn a_transformation_that_changes_nothing_is_not_written() {
             done()
         });
         let _operator = stage.run([make]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         assert_eq!(stage.writes().len(), 1);
     });
@@ -276,8 +274,7 @@ fn what_the_server_does_not_keep_is_worth_a_warning() {
             done()
         });
         let _operator = stage.run([make]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         let warnings: Vec<_> = stage
             .log
@@ -383,7 +380,7 @@ fn results_that_the_kind_has_no_place_for_are_lost_with_a_warning() {
         let _operator = stage.run([make]).await;
         let path = stage.api.ns_path("configmaps");
         let config_map = kopf_tests::objects::config_map("settings", json!({"a": "1"}));
-        stage.api.create(&path, &config_map).await.expect_code(201);
+        stage.api.created(&path, &config_map).await;
         stage
             .until_so("the object to be handled", || {
                 stage.log.has("settings", "inconsistencies")
@@ -468,10 +465,10 @@ fn assert_refused(stage: &Stage, message: &str) {
 async fn constrain(stage: &Stage) {
     let group = stage.api.group();
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{group}");
-    let mut crd = stage.api.get(&path).await.expect_code(200).json;
+    let mut crd = stage.api.found(&path).await.json;
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     schema["properties"]["spec"]["properties"]["put"] = json!({"type": "string"});
-    stage.api.put(&path, &crd).await.expect_code(200);
+    stage.api.replaced(&path, &crd).await;
     let probe = stage.thing("probe", json!({"put": 1}));
     let path = format!("{}?dryRun=All", stage.path(""));
     kopf_tests::eventually("the schema to be in force", async || {
@@ -503,8 +500,7 @@ fn transformation_that_a_webhook_denies_is_an_error() {
                 .until_so("two refusals", || refused(stage).len() >= 2)
                 .await;
             assert_refused(stage, "this field is reserved");
-            stage.delete("obj").await;
-            stage.until_gone("obj").await;
+            stage.delete_wholly("obj").await;
             assert_eq!(stage.journal.ids(), ["make", "unmake"]);
         });
     }
@@ -520,8 +516,7 @@ fn transformation_that_the_schema_rejects_is_an_error() {
             .until_so("two refusals", || refused(stage).len() >= 2)
             .await;
         assert_refused(stage, "spec.put");
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.ids(), ["make", "unmake"]);
     });
 }
@@ -576,7 +571,6 @@ fn rejected_transformation_is_sent_more_and_more_rarely() {
             stage.sleep(10.0).await;
         }
         assert_refused(stage, "spec.put");
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
     });
 }

@@ -36,8 +36,7 @@ fn nothing_is_seen_in_a_pause_and_all_is_listed_after_it() {
             .start()
             .await;
         stage.create("before", json!({"x": 1})).await;
-        stage.create("vanishing", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("vanishing", json!({})).await;
         assert_eq!(operator.inspect().snapshot().objects, 2);
         let before = stage.log.len();
         paused(stage).await;
@@ -103,8 +102,7 @@ fn handlers_do_not_begin_in_a_pause_because_their_time_has_come() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let operator = stage.operator([failing(10.0)]).peer("me", 0).start().await;
-        stage.create("obj", json!({"x": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"x": 1})).await;
         assert_eq!(stage.journal.count("make"), 1);
         paused(stage).await;
         assert_eq!(operator.inspect().snapshot().sleeping, 0);
@@ -127,8 +125,7 @@ fn handlers_that_still_have_to_wait_after_a_pause_wait() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let _operator = stage.operator([failing(100.0)]).peer("me", 0).start().await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         paused(stage).await;
         stage.pass(10.0).await;
         resumed(stage).await;
@@ -211,8 +208,7 @@ fn a_paused_operator_can_be_stopped() {
     sandboxed(async |stage| {
         prepare(stage).await;
         let operator = stage.operator([failing(10.0)]).peer("me", 0).start().await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         paused(stage).await;
         operator.stop().await;
         assert_eq!(stage.peer_names().await, ["boss"]);

@@ -342,7 +342,7 @@ fn operators_of_the_whole_cluster_have_a_peering_of_their_own() {
             1
         );
         let boss = json!({"status": {"boss": {"priority": 1}}});
-        stage.api.merge(path, &boss).await.expect_code(200);
+        stage.api.merged(path, &boss).await;
         stage.settled().await;
         assert!(who_works(stage, "a").await.is_empty());
     });
@@ -534,7 +534,7 @@ fn one_conflict_in_one_namespace_pauses_the_operator_as_a_whole() {
         let path = format!("/apis/kopf.dev/v1/namespaces/{other}/kopfpeerings");
         let object = json!({"apiVersion": "kopf.dev/v1", "kind": "KopfPeering",
                             "metadata": {"name": "default"}});
-        stage.api.create(&path, &object).await.expect_code(201);
+        stage.api.created(&path, &object).await;
         let Scope::Namespaces(mut patterns) = here(stage) else {
             return;
         };
@@ -550,7 +550,7 @@ fn one_conflict_in_one_namespace_pauses_the_operator_as_a_whole() {
         assert!(who_works(stage, "b").await.is_empty());
         // Namespaces that are not there any more pause nobody.
         let namespace = format!("/api/v1/namespaces/{other}");
-        stage.api.delete(&namespace).await.expect_code(200);
+        stage.api.deleted(&namespace).await;
         stage.pass(10.0).await;
         assert_eq!(stage.journal.ids(), ["one"]);
     });

@@ -145,8 +145,7 @@ fn posting_can_be_switched_off() {
             })
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         assert_eq!(stage.posts(), [json!(null); 0]);
     });
@@ -199,8 +198,7 @@ fn a_server_that_takes_no_events_is_not_in_the_way() {
             .settings(|settings| settings.posting.loggers = true)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.pass(30.0).await;
         let warned = stage.log.records().into_iter();
         let warned = warned.filter(|record| record.level == tracing::Level::WARN);

@@ -23,8 +23,7 @@ fn by_default_one_handler_is_called_per_cycle_and_failing_ones_give_way() {
         let _operator = stage
             .run([handler("a", 2), handler("b", 0), handler("c", 1)])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let calls: Vec<_> = stage.journal.all();
         let calls: Vec<_> = calls.iter().map(Entry::brief).collect();
         assert_eq!(
@@ -56,8 +55,7 @@ fn one_by_one_waits_for_the_first() {
             .lifecycle(OneByOne)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(stage.journal.ids(), ["first", "first", "first", "second"]);
     });
 }
@@ -98,8 +96,7 @@ fn random_lifecycles_call_everybody_once() {
             .lifecycle(Randomized::new(7))
             .start()
             .await;
-        stage.create("one", json!({})).await;
-        stage.until_handled("one").await;
+        stage.create_handled("one", json!({})).await;
         operator.stop().await;
         let mut ids = stage.journal.ids();
         ids.sort();
@@ -110,8 +107,7 @@ fn random_lifecycles_call_everybody_once() {
             .lifecycle(Shuffled::new(7))
             .start()
             .await;
-        stage.create("two", json!({})).await;
-        stage.until_handled("two").await;
+        stage.create_handled("two", json!({})).await;
         stage.settled().await;
         let mut ids = stage.journal.ids();
         ids.sort();
@@ -186,8 +182,7 @@ fn a_finished_handler_is_not_called_again_while_others_are_retried() {
                 on::create("failed").does(|_| async { permanent("x") }),
             ])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         operator.restart().await;
         stage.pass(100.0).await;
         assert_eq!(stage.journal.count("quick"), 1);
@@ -203,8 +198,7 @@ fn a_permanent_failure_ends_the_cause_until_the_next_change() {
     everywhere(async |stage| {
         let failing = on::update("updated").does(|_| async { permanent("never") });
         let _operator = stage.run([on::create("created"), failing]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         let object = stage.until_handled("obj").await;
         assert_eq!(last_handled(&object)["spec"]["field"], 2);
@@ -233,8 +227,7 @@ fn newer_edits_join_an_update_that_is_being_retried() {
         let _operator = stage
             .run([on::create("created"), on::update("quick"), slow])
             .await;
-        stage.create("obj", json!({"a": 1, "b": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"a": 1, "b": 1})).await;
         stage.merge("obj", json!({"spec": {"a": 2}})).await;
         stage.settled().await;
         stage.merge("obj", json!({"spec": {"b": 2}})).await;
@@ -260,8 +253,7 @@ fn a_new_cause_supersedes_an_unfinished_one() {
         let _operator = stage
             .run([on::create("done"), creating, on::delete("deleted")])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let object = stage.get("obj").await;
         assert_eq!(progress(&object, "created")["retries"], 1);
         // Another finalizer, so that the object can be seen afterwards.
@@ -295,8 +287,7 @@ fn a_handler_of_both_causes_goes_on_with_its_progress() {
             done()
         });
         let _operator = stage.run([watched, on::delete("deleted")]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         stage.delete("obj").await;
         stage.pass(1000.0).await;
         let calls: Vec<_> = stage.journal.all();

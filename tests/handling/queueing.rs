@@ -161,8 +161,7 @@ fn a_stopped_operator_leaves_sleeping_objects_as_they_are() {
             done()
         });
         let operator = stage.run([waiting]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let since = tokio::time::Instant::now();
         operator.stop().await;
         assert!(
@@ -229,8 +228,7 @@ fn vanished_objects_are_forgotten_with_the_next_listing() {
         stage.relist();
         stage.pass(30.0).await;
         assert_eq!(operator.inspect().snapshot().objects, 1);
-        stage.create("goes", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("goes", json!({})).await;
         assert_eq!(stage.journal.count("make"), 3);
     });
 }

@@ -52,8 +52,7 @@ fn objects_are_merged_into_what_is_there() {
             .does(|call| async move { gives(json!({"new": call.body().spec()["field"]})) });
         let created = on::create("fn").does(|_| async { gives(json!({"old": 1, "new": 1})) });
         let _operator = stage.run([created, updated]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         stage.merge("obj", json!({"spec": {"field": 2}})).await;
         let object = stage
@@ -70,8 +69,7 @@ fn without_the_subresource_results_go_with_everything_else() {
     everywhere_on(Kind::Plain, async |stage| {
         let make = on::create("make").does(|_| async { gives(json!({"a": 1})) });
         let _operator = stage.run([make]).await;
-        stage.create("obj", json!({})).await;
-        let object = stage.until_handled("obj").await;
+        let object = stage.create_handled("obj", json!({})).await;
         assert_eq!(object["status"], json!({"make": {"a": 1}}));
         stage.settled().await;
         let writes = stage.writes();

@@ -33,8 +33,7 @@ fn removed_diff_base_is_a_creation() {
         let _operator = stage
             .run([on::create("created"), on::update("updated")])
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         let removal = json!({"metadata": {"annotations": {BASE: null}}});
         stage.merge("obj", removal).await;
@@ -58,8 +57,7 @@ fn requested_handler_is_called_once_more_and_the_request_is_removed() {
             on::field("field", "spec.field"),
         ];
         let _operator = stage.run(handlers).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         stage.journal.clear();
         let expected = [
@@ -86,8 +84,7 @@ fn requested_handler_is_called_once_more_and_the_request_is_removed() {
 fn outcome_and_removal_of_the_request_are_one_patch() {
     everywhere(async |stage| {
         let _operator = stage.run([on::create("created")]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         let before = stage.writes_to("obj").len();
         stage.merge("obj", request(&["created"], 1)).await;
@@ -117,8 +114,7 @@ fn retried_handler_keeps_its_request_over_restarts() {
     sandboxed(async |stage| {
         let handlers = [failing(on::create("created"), &[1, 2])];
         let operator = stage.run(handlers).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         stage.merge("obj", request(&["created"], 1)).await;
         let object = stage
@@ -167,8 +163,7 @@ fn sub_handlers_are_called_again_with_their_parent() {
             done()
         });
         let _operator = stage.run([parent]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         let before = stage.journal.count("make/a");
         stage.merge("obj", request(&["make"], 1)).await;
@@ -184,8 +179,7 @@ fn unknown_handlers_and_garbage_are_removed_with_a_warning() {
         let _operator = stage
             .run([on::create("created"), on::delete("deleted")])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         let garbage = json!({"metadata": {"annotations": {REQUEST: "{"}}});
         for bad in [request(&["absent"], 1), request(&["deleted"], 2), garbage] {
@@ -207,8 +201,7 @@ fn a_change_during_a_request_is_handled_as_well() {
     sandboxed(async |stage| {
         let handlers = [failing(on::create("created"), &[1]), on::update("updated")];
         let _operator = stage.run(handlers).await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         stage.merge("obj", request(&["created"], 1)).await;
         stage

@@ -20,7 +20,7 @@ async fn create_in(stage: &Stage, namespace: &str, name: &str) {
     let version = format!("{}/v1", stage.api.group());
     let path = format!("/apis/{version}/namespaces/{namespace}/things");
     let object = stage.thing(name, json!({}));
-    stage.api.create(&path, &object).await.expect_code(201);
+    stage.api.created(&path, &object).await;
 }
 
 fn handled(stage: &Stage) -> Vec<String> {
@@ -57,7 +57,7 @@ fn namespaces_are_served_as_they_come_and_go() {
             create_in(stage, &later, round).await;
             stage.pass(5.0).await;
             let path = format!("/api/v1/namespaces/{later}");
-            stage.api.delete(&path).await.expect_code(200);
+            stage.api.deleted(&path).await;
             stage.pass(60.0).await;
         }
         assert_eq!(handled(stage), ["first", "in-served", "second"]);
@@ -131,14 +131,13 @@ fn kinds_are_served_as_they_come_and_go() {
             let definition = crd.with_status().create().await.definition_path();
             let object: Value = json!({"apiVersion": version, "kind": "Gadget",
                                        "metadata": {"name": round}, "spec": {}});
-            stage.api.create(&path, &object).await.expect_code(201);
+            stage.api.created(&path, &object).await;
             stage.pass(60.0).await;
-            stage.api.delete(&definition).await.expect_code(200);
+            stage.api.deleted(&definition).await;
             stage.pass(60.0).await;
         }
         assert_eq!(handled(stage), ["first", "second"]);
-        stage.create("thing", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("thing", json!({})).await;
         assert_eq!(
             stage.journal.ids(),
             ["late", "late", "make"],
@@ -162,11 +161,11 @@ fn a_kind_that_gets_a_category_is_served_by_those_who_want_it() {
         let object: Value = json!({"apiVersion": version, "kind": "Gadget",
                                    "metadata": {"name": "it"}, "spec": {}});
         let path = stage.api.group_path(&version, "gadgets");
-        stage.api.create(&path, &object).await.expect_code(201);
+        stage.api.created(&path, &object).await;
         stage.pass(10.0).await;
         assert_eq!(stage.journal.ids(), ["by_name"]);
         let patch = json!({"spec": {"names": {"categories": ["interesting"]}}});
-        stage.api.merge(&definition, &patch).await.expect_code(200);
+        stage.api.merged(&definition, &patch).await;
         stage.pass(60.0).await;
         assert_eq!(stage.journal.count("by_category"), 1);
     });
@@ -185,7 +184,7 @@ fn functions_and_everything_select_kinds_too() {
         stage.create("obj", json!({})).await;
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map"}});
         let path = stage.api.ns_path("configmaps");
-        stage.api.create(&path, &map).await.expect_code(201);
+        stage.api.created(&path, &map).await;
         stage.settled().await;
         let seen = |id: &str| {
             let entries = stage.journal.of(id).into_iter();

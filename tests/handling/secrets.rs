@@ -31,13 +31,13 @@ async fn create(stage: &Stage, password: &str) {
     let secret =
         kopf_tests::objects::secret("s", json!({"password": password, "user": "cm9vdA=="}));
     let path = stage.api.ns_path("secrets");
-    stage.api.create(&path, &secret).await.expect_code(201);
+    stage.api.created(&path, &secret).await;
 }
 
 async fn change(stage: &Stage, password: &str) {
     let path = stage.api.ns_path("secrets/s");
     let data = json!({"data": {"password": password}});
-    stage.api.merge(&path, &data).await.expect_code(200);
+    stage.api.merged(&path, &data).await;
 }
 
 async fn get(stage: &Stage) -> Value {

@@ -12,8 +12,7 @@ fn handlers_are_called_in_the_order_of_their_registration() {
     everywhere(async |stage| {
         let handlers = ["c", "a", "b"].map(on::create);
         let _operator = stage.operator(handlers).lifecycle(AllAtOnce).start().await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         assert_eq!(stage.journal.ids(), ["c", "a", "b"]);
     });
 }
@@ -30,8 +29,7 @@ fn a_function_is_called_once_per_id() {
             both.also(on::create("other")),
         ];
         let operator = stage.operator(handlers).lifecycle(AllAtOnce).start().await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         assert_eq!(stage.journal.ids(), ["both", "both/spec.field", "other"]);
 
         stage.settled().await;
@@ -51,10 +49,8 @@ fn a_handler_of_a_field_is_called_for_any_reason() {
         let _operator = stage
             .run([on::field("watched", "spec.field"), on::delete("deleted")])
             .await;
-        stage.create("without", json!({"other": 1})).await;
-        stage.until_handled("without").await;
-        stage.create("with", json!({"field": 1})).await;
-        stage.until_handled("with").await;
+        stage.create_handled("without", json!({"other": 1})).await;
+        stage.create_handled("with", json!({"field": 1})).await;
         stage.settled().await;
         let id = "watched/spec.field";
         let created = stage.journal.only(id);
@@ -68,8 +64,7 @@ fn a_handler_of_a_field_is_called_for_any_reason() {
         stage.until_handled("with").await;
         assert_eq!(stage.journal.count(id), 1, "another field has changed");
         stage.merge("with", json!({"spec": {"field": null}})).await;
-        stage.until_handled("with").await;
-        stage.settled().await;
+        stage.until_settled("with").await;
         let changed = stage.journal.of(id).pop().unwrap();
         assert_eq!(changed.reason, Some(Reason::Update));
         assert_eq!((changed.old, changed.new), (json!(1), json!(null)));
@@ -83,8 +78,7 @@ fn a_change_that_comes_with_the_deletion_is_seen_by_handlers_of_the_field() {
         let operator = stage
             .run([on::field("watched", "spec.field"), on::delete("deleted")])
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         operator.stop().await;
         stage.journal.clear();
@@ -110,16 +104,13 @@ fn handlers_with_a_field_see_only_the_field_whatever_the_reason() {
         ];
         let _operator = stage.run(handlers).await;
         stage
-            .create("obj", json!({"deep": {"x": 1}, "other": 1}))
+            .create_handled("obj", json!({"deep": {"x": 1}, "other": 1}))
             .await;
-        stage.until_handled("obj").await;
         stage
             .merge("obj", json!({"spec": {"deep": {"x": 2}, "other": 2}}))
             .await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.until_settled("obj").await;
+        stage.delete_wholly("obj").await;
 
         let entry = stage.journal.only("created/spec.deep");
         assert_eq!((entry.old, entry.new), (json!(null), json!({"x": 1})));
@@ -138,8 +129,7 @@ fn handlers_with_a_field_see_only_the_field_whatever_the_reason() {
 fn without_handlers_for_the_cause_it_is_still_handled() {
     everywhere(async |stage| {
         let _operator = stage.run([on::update("updated")]).await;
-        stage.create("obj", json!({"field": 1})).await;
-        let object = stage.until_handled("obj").await;
+        let object = stage.create_handled("obj", json!({"field": 1})).await;
         stage.settled().await;
         assert_eq!(last_handled(&object), json!({"spec": {"field": 1}}));
         assert_eq!(stage.journal.ids(), [""; 0]);

@@ -42,8 +42,7 @@ fn state_under_another_prefix_is_marked_as_such() {
             })
             .start()
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         let object = stage.get("obj").await;
         assert_eq!(annotation(&object, "my-op.example.com/kopf-managed"), "yes");
         assert_ne!(annotation(&object, "my-op.example.com/make"), "");
@@ -115,8 +114,7 @@ fn state_can_be_kept_in_the_status() {
             })
             .start()
             .await;
-        stage.create("obj", json!({"field": 1})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 1})).await;
         let object = stage.get("obj").await;
         assert_eq!(object["status"]["kopf"]["progress"]["make"]["retries"], 1);
         assert_eq!(own_annotations(&object), ["attempted-essences"]);
@@ -147,8 +145,7 @@ fn several_places_are_all_written_and_the_first_one_is_read() {
             })
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let object = stage.get("obj").await;
         assert_eq!(object["status"]["kopf"]["progress"]["make"]["retries"], 1);
         assert_eq!(progress(&object, "make")["retries"], 1);
@@ -239,7 +236,7 @@ fn state_on_replica_sets_is_not_mistaken_for_that_of_their_deployments() {
             .await;
         let path = stage.api.group_path("apps/v1", "deployments");
         let deployment = objects::deployment("web");
-        let deployment = stage.api.create(&path, &deployment).await.expect_code(201);
+        let deployment = stage.api.created(&path, &deployment).await;
         let mut replica_set = objects::deployment("web");
         replica_set["kind"] = json!("ReplicaSet");
         let owner = json!({
@@ -250,7 +247,7 @@ fn state_on_replica_sets_is_not_mistaken_for_that_of_their_deployments() {
         let copied = "kopf.zalando.org/last-handled-configuration";
         replica_set["metadata"]["annotations"] = json!({copied: "{\"spec\":{}}\n"});
         let path = stage.api.group_path("apps/v1", "replicasets");
-        stage.api.create(&path, &replica_set).await.expect_code(201);
+        stage.api.created(&path, &replica_set).await;
         stage
             .until_so("the object to be handled", || {
                 stage
@@ -305,8 +302,7 @@ fn objects_with_unreadable_state_are_not_new_and_can_be_deleted() {
         // As if it had been handled before the state was broken.
         let finalizers = json!({"finalizers": ["kopf.zalando.org/KopfFinalizerMarker"]});
         stage.merge("obj", json!({"metadata": finalizers})).await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.ids(), ["drop"]);
         for place in ["last-handled-configuration", "drop"] {
             let line = format!(
@@ -322,10 +318,9 @@ fn objects_with_unreadable_state_are_not_new_and_can_be_deleted() {
 fn integers_beyond_64_bits_are_stored_with_their_digits() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::create("make"), on::update("change")]).await;
-        stage
-            .create("obj", json!({"v": 18_446_744_073_709_552_000_f64}))
+        let object = stage
+            .create_handled("obj", json!({"v": 18_446_744_073_709_552_000_f64}))
             .await;
-        let object = stage.until_handled("obj").await;
         assert_eq!(
             annotation(&object, "kopf.zalando.org/last-handled-configuration"),
             "{\"spec\":{\"v\":18446744073709552000}}\n"
@@ -442,8 +437,7 @@ fn finalizers_need_no_domain() {
         stage
             .until("obj", "guarded", |object| finalizers(object) == ["marker"])
             .await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.ids(), ["unmake"]);
     });
 }

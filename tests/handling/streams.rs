@@ -59,15 +59,13 @@ fn existing_objects_can_come_with_the_watch() {
             .start()
             .await;
         stage.until_handled("early").await;
-        stage.create("late", json!({})).await;
-        stage.until_handled("late").await;
+        stage.create_handled("late", json!({})).await;
         assert_eq!(stage.journal.count("made"), 2);
         operator.restart().await;
         stage
             .until_so("the resuming", || stage.journal.count("resumed") == 2)
             .await;
-        stage.delete("early").await;
-        stage.until_gone("early").await;
+        stage.delete_wholly("early").await;
         assert_eq!(stage.journal.count("ended"), 1);
     });
 }

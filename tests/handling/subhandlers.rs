@@ -64,8 +64,9 @@ fn with_all_at_once_children_run_together() {
     everywhere(async |stage| {
         let setup = stage.operator([parent(on::create("make"), obedient)]);
         let _operator = setup.lifecycle(AllAtOnce).start().await;
-        stage.create("obj", json!({"items": ["a", "b", "c"]})).await;
-        stage.until_handled("obj").await;
+        stage
+            .create_handled("obj", json!({"items": ["a", "b", "c"]}))
+            .await;
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["make", "make/a", "make/b", "make/c"]);
         assert_eq!(stage.writes().len(), 2);
@@ -85,8 +86,9 @@ fn a_failing_child_is_retried_and_the_others_are_not_run_again() {
             })
         };
         let operator = stage.run([parent(on::create("make"), child)]).await;
-        stage.create("obj", json!({"items": ["a", "b", "c"]})).await;
-        stage.settled().await;
+        stage
+            .create_settled("obj", json!({"items": ["a", "b", "c"]}))
+            .await;
         let object = stage.get("obj").await;
         let make = progress(&object, "make");
         assert_eq!(make["subrefs"], json!(["make/a", "make/b", "make/c"]));
@@ -119,8 +121,9 @@ fn a_child_that_fails_for_good_does_not_fail_its_parent() {
             })
         };
         let _operator = stage.run([parent(on::create("make"), child)]).await;
-        stage.create("obj", json!({"items": ["a", "b"]})).await;
-        stage.until_handled("obj").await;
+        stage
+            .create_handled("obj", json!({"items": ["a", "b"]}))
+            .await;
         assert!(
             stage
                 .log
@@ -238,8 +241,7 @@ fn children_can_be_given_explicitly_with_another_lifecycle() {
             done()
         });
         let _operator = stage.run([make]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         assert_eq!(stage.journal.ids(), ["make", "make/a", "make/b"]);
     });
 }
@@ -256,14 +258,12 @@ fn children_see_what_their_parent_sees_and_can_be_filtered_by_it() {
             });
         let _operator = stage.run([make]).await;
         stage
-            .create("obj", json!({"deep": {"x": 1, "y": 1}, "other": 1}))
+            .create_handled("obj", json!({"deep": {"x": 1, "y": 1}, "other": 1}))
             .await;
-        stage.until_handled("obj").await;
         stage
             .merge("obj", json!({"spec": {"deep": {"x": 2}, "other": 2}}))
             .await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(stage.journal.count("watch/spec.deep/y"), 0);
         let entry = stage.journal.only("watch/spec.deep/x");
         assert_eq!((entry.old, entry.new), (json!(1), json!(2)));
@@ -284,8 +284,9 @@ fn progress_of_children_that_are_not_declared_any_more_is_removed_too() {
             })
         };
         let _operator = stage.run([parent(on::create("make"), child)]).await;
-        stage.create("obj", json!({"items": ["a", "b"]})).await;
-        stage.settled().await;
+        stage
+            .create_settled("obj", json!({"items": ["a", "b"]}))
+            .await;
         assert_eq!(
             own_annotations(&stage.get("obj").await),
             ["attempted-essences", "make", "make.a", "make.b"]
@@ -362,8 +363,7 @@ fn children_whose_progress_cannot_be_stored_are_refused() {
             done()
         });
         let _operator = stage.run([parent]).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         assert_eq!(stage.journal.ids(), ["make"]);
         assert!(stage.log.has(
             "obj",

@@ -327,8 +327,7 @@ fn handled_objects_are_only_resumed() {
         stage.settled().await;
         assert_eq!(stage.journal.reasons(), [("up".to_owned(), "resume")]);
         assert_eq!(stage.writes(), []);
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         assert_eq!(stage.journal.ids(), ["up", "unmake"]);
     });
 }

@@ -15,8 +15,7 @@ fn what_cannot_be_read_is_tried_again_until_it_can() {
         stage
             .create_with("obj", json!({"metadata": metadata, "spec": {"field": 1}}))
             .await;
-        stage.create("other", json!({})).await;
-        stage.until_handled("other").await;
+        stage.create_handled("other", json!({})).await;
         stage
             .until_so("the error to be logged", || {
                 stage
@@ -40,8 +39,7 @@ fn objects_that_back_off_are_settled() {
     sandboxed(async |stage| {
         let handler = on::create("created").when_fails("the filter is broken");
         let operator = stage.run([handler]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let snapshot = operator.inspect().snapshot();
         assert_eq!((snapshot.working, snapshot.backing_off), (0, 1));
     });
@@ -102,8 +100,9 @@ fn an_object_whose_field_is_no_object_is_throttled_alone() {
     everywhere(async |stage| {
         let _operator = stage.run([on::field("watched", "spec.deep.field")]).await;
         stage.create("bad", json!({"deep": "a text"})).await;
-        stage.create("good", json!({"deep": {"field": 1}})).await;
-        stage.until_handled("good").await;
+        stage
+            .create_handled("good", json!({"deep": {"field": 1}}))
+            .await;
         stage
             .merge("bad", json!({"spec": {"deep": {"field": 2}}}))
             .await;
@@ -180,7 +179,7 @@ fn a_state_that_is_too_large_is_explained() {
         assert_eq!(stage.journal.count("created"), 1);
         let path = stage.path("obj");
         let small = json!({"spec": {"data": "y"}});
-        stage.api.merge(&path, &small).await.expect_code(200);
+        stage.api.merged(&path, &small).await;
         let object = stage.until_handled("obj").await;
         assert_eq!(last_handled(&object), json!({"spec": {"data": "y"}}));
     });

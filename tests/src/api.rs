@@ -1,12 +1,14 @@
 //! An API server with a namespace and an API group for one test.
 
-use std::sync::{Mutex, PoisonError};
+use std::panic::Location;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::{
     ApiResponse, CrdBuilder, PatchType, RequestBuilder, Server, Watch,
+    cleanup::remove,
     server::{Connection, Rbac},
     unique, with_query,
 };
@@ -21,6 +23,22 @@ pub struct Api {
     suffix: String,
     namespace: String,
     leftovers: Mutex<Vec<String>>,
+}
+
+impl Drop for Api {
+    /// Removes the objects of the test from a shared server, also after a failure.
+    fn drop(&mut self) {
+        if self.server != Server::ControlPlane {
+            return;
+        }
+        let leftovers = std::mem::take(&mut *self.leftovers());
+        // The runtime of the test cannot be used here.
+        let removal = std::thread::spawn(move || remove(leftovers)).join();
+        assert!(
+            removal.is_ok() || std::thread::panicking(),
+            "the objects of the test remain on the server"
+        );
+    }
 }
 
 impl std::fmt::Debug for Api {
@@ -59,29 +77,6 @@ impl Api {
         };
         api.create_namespace(&api.namespace).await;
         api
-    }
-
-    /// Removes the objects of the test from a shared server, without waiting.
-    ///
-    /// A failed test does not reach this; its remaining objects have unique names.
-    pub async fn finish(self) {
-        if self.server == Server::ControlPlane {
-            let leftovers = std::mem::take(
-                &mut *self
-                    .leftovers
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
-            for path in leftovers.iter().rev() {
-                let response = self.delete(path).await;
-                assert!(
-                    matches!(response.code, 200 | 202 | 404 | 409),
-                    "cannot delete {path}: {}",
-                    response.text()
-                );
-            }
-        }
-        self.connection.close().await;
     }
 
     /// Compacts the history of the server, at least its first version.
@@ -142,10 +137,13 @@ impl Api {
 
     /// Registers an object for deletion at the end of the test.
     pub fn delete_at_end(&self, path: impl Into<String>) {
+        self.leftovers().push(path.into());
+    }
+
+    fn leftovers(&self) -> MutexGuard<'_, Vec<String>> {
         self.leftovers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(path.into());
     }
 
     /// Creates another namespace, which is deleted at the end of the test.
@@ -232,10 +230,65 @@ impl Api {
         self.request(Method::DELETE, path).json(&body).send().await
     }
 
+    /// Sends a GET request. Fails the test unless the status is 200.
+    #[track_caller]
+    pub fn found(&self, path: &str) -> impl Future<Output = ApiResponse> {
+        expect(200, self.get(path))
+    }
+
+    /// Sends a POST request with JSON. Fails the test unless the status is 201.
+    #[track_caller]
+    pub fn created(&self, path: &str, object: &Value) -> impl Future<Output = ApiResponse> {
+        expect(201, self.create(path, object))
+    }
+
+    /// Sends a PUT request with JSON. Fails the test unless the status is 200.
+    #[track_caller]
+    pub fn replaced(&self, path: &str, object: &Value) -> impl Future<Output = ApiResponse> {
+        expect(200, self.put(path, object))
+    }
+
+    /// Sends a PATCH request. Fails the test unless the status is 200.
+    #[track_caller]
+    pub fn patched(
+        &self,
+        path: &str,
+        kind: PatchType,
+        patch: &Value,
+    ) -> impl Future<Output = ApiResponse> {
+        expect(200, self.patch(path, kind, patch))
+    }
+
+    /// Sends a merge patch. Fails the test unless the status is 200.
+    #[track_caller]
+    pub fn merged(&self, path: &str, patch: &Value) -> impl Future<Output = ApiResponse> {
+        expect(200, self.merge(path, patch))
+    }
+
+    /// Sends a DELETE request without options. Fails the test unless the status is 200.
+    #[track_caller]
+    pub fn deleted(&self, path: &str) -> impl Future<Output = ApiResponse> {
+        expect(200, self.delete(path))
+    }
+
     /// Sends a GET request with `watch=1`.
     pub async fn watch(&self, path: &str) -> Watch {
         self.request(Method::GET, &with_query(path, &[("watch", "1")]))
             .watch()
             .await
+    }
+}
+
+/// Checks the status code of a response. Failures name the line of the test.
+#[track_caller]
+pub(crate) fn expect(
+    code: u16,
+    response: impl Future<Output = ApiResponse>,
+) -> impl Future<Output = ApiResponse> {
+    let caller = Location::caller();
+    async move {
+        let mut response = response.await;
+        response.asked = format!("{caller}: {}", response.asked);
+        response.expect_code(code)
     }
 }

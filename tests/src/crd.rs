@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{Api, eventually};
+use crate::api::expect;
+use crate::{Api, ApiResponse, eventually};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -199,6 +200,34 @@ impl Crd<'_> {
             object["spec"] = spec;
         }
         object
+    }
+
+    /// Creates an object with a name and a spec. Fails the test unless the status is 201.
+    #[track_caller]
+    pub fn created(&self, name: &str, spec: Value) -> impl Future<Output = ApiResponse> {
+        let (path, object) = (self.path(), self.object(name, spec));
+        expect(201, async move { self.api.create(&path, &object).await })
+    }
+
+    /// Returns an object by its name. Fails the test unless the status is 200.
+    #[track_caller]
+    pub fn found(&self, name: &str) -> impl Future<Output = ApiResponse> {
+        let path = self.path_of(name);
+        expect(200, async move { self.api.get(&path).await })
+    }
+
+    /// Sends a merge patch for an object. Fails the test unless the status is 200.
+    #[track_caller]
+    pub fn merged(&self, name: &str, patch: &Value) -> impl Future<Output = ApiResponse> {
+        let path = self.path_of(name);
+        expect(200, async move { self.api.merge(&path, patch).await })
+    }
+
+    /// Deletes an object. Fails the test unless the status is 200.
+    #[track_caller]
+    pub fn deleted(&self, name: &str) -> impl Future<Output = ApiResponse> {
+        let path = self.path_of(name);
+        expect(200, async move { self.api.delete(&path).await })
     }
 
     /// Waits until the CRD is established and its objects can be listed.

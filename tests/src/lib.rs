@@ -1,8 +1,9 @@
 //! Fixtures of the API behaviour tests: access to an API server.
 //!
-//! A case starts with [`Api::start`], sends raw HTTP requests and ends with [`Api::finish`]. The
-//! environment selects the server (see [`Server`]), so that the same assertions apply to the
-//! sandbox and the real control plane. Responses are neither interpreted nor modified here.
+//! A case starts with [`Api::start`] and sends raw HTTP requests. Its objects are removed when the
+//! [`Api`] is dropped, also after a failure. The environment selects the server (see [`Server`]), so
+//! that the same assertions apply to the sandbox and the real control plane. Responses are neither
+//! interpreted nor modified here.
 #![allow(
     clippy::panic,
     clippy::missing_panics_doc,
@@ -15,6 +16,7 @@
 )]
 
 mod api;
+mod cleanup;
 mod crd;
 mod eventually;
 pub mod objects;

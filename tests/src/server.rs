@@ -158,14 +158,6 @@ impl Connection {
     pub(crate) fn sandbox(&self) -> Option<&kopf_sandbox::Sandbox> {
         self.sandbox.as_ref().map(|(sandbox, _)| sandbox)
     }
-
-    pub(crate) async fn close(self) {
-        drop(self.client);
-        if let Some((sandbox, listening)) = self.sandbox {
-            sandbox.shutdown().await;
-            drop(listening);
-        }
-    }
 }
 
 fn control_plane_kubeconfig() -> PathBuf {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
+use kopf_inspect::Screen;
 #[cfg(not(unix))]
 use tokio::process::Child;
 use tokio::process::Command;
@@ -23,7 +24,7 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     // Before the command is spawned: a signal either reaches it or ends this process.
     let mut signals =
-        Signals::catch().map_err(|error| Failure::new("cannot install signal handlers", error))?;
+        Signals::catch().map_err(|error| Failure::new("cannot install signal handlers", &error))?;
     let spawned = Command::new(program)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
@@ -37,14 +38,14 @@ pub(crate) async fn run(
                 _ => NOT_EXECUTABLE,
             };
             let what = format!("cannot run {}", program.display());
-            Failure::new(what, error).report();
+            Screen::detect().failure(&Failure::new(what, &error));
             return Ok(ExitCode::from(code));
         }
     };
     loop {
         tokio::select! {
             ended = child.wait() => {
-                let status = ended.map_err(|error| Failure::new("cannot wait for the command", error))?;
+                let status = ended.map_err(|error| Failure::new("cannot wait for the command", &error))?;
                 return Ok(ExitCode::from(code(status)));
             }
             signal = signals.next() => signal.pass_on(&child),

@@ -12,7 +12,6 @@ mod new;
 mod sandbox;
 mod shutdown;
 mod table;
-mod terminal;
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -23,7 +22,7 @@ use kopf_sandbox::manifests::Manifests;
 
 use crate::args::{Args, Command, SandboxTask};
 use crate::failure::{Failure, of_manifests};
-use crate::terminal::Terminal;
+use kopf_inspect::Screen;
 
 fn main() -> ExitCode {
     // Exits the process with 2 on invalid usage, and with 0 after --help.
@@ -42,11 +41,11 @@ fn main() -> ExitCode {
             Err(usage) => refuse(name, usage),
         };
     }
-    let terminal = Terminal::detect();
+    let terminal = Screen::detect();
     match run(&args.command, &terminal) {
         Ok(code) => code,
         Err(failure) => {
-            failure.report();
+            terminal.failure(&failure);
             ExitCode::FAILURE
         }
     }
@@ -64,14 +63,14 @@ fn refuse(name: &str, usage: impl Display) -> ExitCode {
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
+fn run(command: &Command, terminal: &Screen) -> Result<ExitCode, Failure> {
     if let Command::New(options) = command {
         return new::run(options);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new("cannot start the runtime", error))?;
+        .map_err(|error| Failure::new("cannot start the runtime", &error))?;
     match command {
         Command::Sandbox(options) => {
             match &options.task {

@@ -21,7 +21,7 @@ pub(crate) fn run(options: &NewOptions) -> Result<ExitCode, Failure> {
         Some(path) => {
             let found = std::fs::canonicalize(path);
             let what = format!("cannot find {}", path.display());
-            Origin::Sources(found.map_err(|error| Failure::new(what, error))?)
+            Origin::Sources(found.map_err(|error| Failure::new(what, &error))?)
         }
         None => Origin::Released,
     };

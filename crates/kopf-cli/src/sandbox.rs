@@ -9,9 +9,10 @@ use kopf_sandbox::{Cleanup, KubeconfigFile, Listen, Listening, Sandbox};
 
 use crate::args::SandboxOptions;
 use crate::child;
+use crate::dump::counted;
 use crate::failure::{Failure, of_manifests};
 use crate::shutdown::ShutdownSignal;
-use crate::terminal::{Style, Terminal};
+use kopf_inspect::{Screen, Style};
 
 /// Number of loaded objects that are printed.
 const MAX_LISTED: usize = 20;
@@ -28,11 +29,11 @@ pub(crate) struct Content {
 pub(crate) async fn run(
     options: &SandboxOptions,
     content: Content,
-    terminal: &Terminal,
+    terminal: &Screen,
 ) -> Result<ExitCode, Failure> {
     // Before the kubeconfig exists: it is removed after any signal.
     let mut signal = ShutdownSignal::catch()
-        .map_err(|error| Failure::new("cannot install signal handlers", error))?;
+        .map_err(|error| Failure::new("cannot install signal handlers", &error))?;
     let mut builder = Sandbox::builder();
     if options.rbac {
         builder = builder.rbac();
@@ -52,7 +53,7 @@ pub(crate) async fn run(
     let faults = options.faults.as_deref().map(read_faults).transpose()?;
     let sandbox = builder
         .build()
-        .map_err(|error| Failure::new("cannot start the sandbox", error))?;
+        .map_err(|error| Failure::new("cannot start the sandbox", &error))?;
     let start = async {
         let mut loaded = content
             .dumps
@@ -69,7 +70,7 @@ pub(crate) async fn run(
         // After the manifests are loaded: faults apply to clients only.
         let loaded = sandbox.faults().load(&rules);
         loaded.map_err(|error| {
-            Failure::new(format!("invalid faults in {}", path.display()), error)
+            Failure::new(format!("invalid faults in {}", path.display()), &error)
                 .advise("see kopf sandbox --help for the names of faults")
         })?;
     }
@@ -145,7 +146,7 @@ async fn unless_interrupted<T>(
 
 fn read_faults(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(format!("cannot read {}", path.display()), error))
+        .map_err(|error| Failure::new(format!("cannot read {}", path.display()), &error))
 }
 
 fn shown(name: &Path) -> String {
@@ -162,7 +163,7 @@ async fn listen(sandbox: &Sandbox, options: &SandboxOptions) -> Result<Listening
     listen.port = options.port;
     let place = format!("{} port {}", options.address, options.port);
     sandbox.listen(listen).await.map_err(|error| {
-        Failure::new(format!("cannot listen on {place}"), error).advise(
+        Failure::new(format!("cannot listen on {place}"), &error).advise(
             "check that the port is free and that this machine has the address; without --port, \
              a free port is selected",
         )
@@ -178,14 +179,14 @@ fn write_kubeconfig(
         let path = chosen.map_or_else(|| KubeconfigFile::default_path(listening), Path::to_owned);
         Failure::new(
             format!("cannot write the kubeconfig {}", path.display()),
-            error,
+            &error,
         )
         .advise("choose another file with --kubeconfig")
     })
 }
 
 fn greet(
-    terminal: &Terminal,
+    terminal: &Screen,
     listening: &Listening,
     kubeconfig: &KubeconfigFile,
     loaded: &[Loaded],
@@ -209,15 +210,8 @@ fn greet(
         terminal.line(&[(Style::Faint, "  data        "), (Style::Plain, &folder)]);
     }
     if !loaded.is_empty() {
-        let objects = if loaded.len() == 1 {
-            "object"
-        } else {
-            "objects"
-        };
-        terminal.line(&[(
-            Style::Faint,
-            &format!("  loaded      {} {objects}", loaded.len()),
-        )]);
+        let objects = counted(loaded.len());
+        terminal.line(&[(Style::Faint, &format!("  loaded      {objects}"))]);
         for Loaded {
             object,
             namespace,

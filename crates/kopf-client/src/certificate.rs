@@ -1,9 +1,10 @@
 //! The certificate of the API server, by which local clusters are recognised.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
+use kopf_core::sync::Mutex;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
@@ -55,7 +56,7 @@ struct CertificateRecorder(Mutex<Option<Vec<u8>>>);
 
 impl CertificateRecorder {
     fn take(&self) -> Option<Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 
@@ -68,7 +69,7 @@ impl ServerCertVerifier for CertificateRecorder {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         *seen = Some(end_entity.to_vec());
         Ok(ServerCertVerified::assertion())
     }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
+use kopf_core::failure::describe;
 use kopf_core::settings::Backoffs;
 use kube::client::Body as Outgoing;
 use serde_json::Value;
@@ -21,7 +22,7 @@ use crate::client::{Client, Passage};
 use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
 use crate::connection::stale::NoResponse;
 use crate::connection::trust::is_distrust;
-use crate::error::{Error, Status, chain};
+use crate::error::{Error, Status};
 use crate::observing::{observed, request_span, traced};
 use crate::transport::{Answer, Incoming};
 
@@ -355,7 +356,7 @@ pub(crate) fn broken(error: &BoxError) -> Error {
     }
     if is_distrust(error) {
         return Error::Untrusted {
-            reason: chain(error),
+            reason: describe(error),
         };
     }
     Error::network(error)

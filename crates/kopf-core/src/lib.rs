@@ -26,6 +26,7 @@ pub mod encoding;
 pub mod equality;
 #[doc(hidden)]
 pub mod essence;
+pub mod failure;
 pub mod field;
 #[doc(hidden)]
 pub mod filter;
@@ -76,6 +77,8 @@ pub mod settled;
 #[doc(hidden)]
 pub mod sharding;
 pub mod storage;
+#[doc(hidden)]
+pub mod sync;
 #[doc(hidden)]
 pub mod timestamp;
 #[doc(hidden)]

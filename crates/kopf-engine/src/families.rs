@@ -9,12 +9,13 @@
 //! listings does not matter. An inbox is bounded by the number of existing children.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::children::{OwnerReference, owners};
 use kopf_core::resource::Resource;
+use kopf_core::sync::Mutex;
 use tokio::sync::Notify;
 
 use crate::identity::Identity;
@@ -51,7 +52,7 @@ impl Families {
             inner: Mutex::default(),
             arrival: Notify::new(),
         });
-        let mut inboxes = lock(&self.0);
+        let mut inboxes = self.0.lock();
         inboxes.retain(|inbox| inbox.strong_count() > 0);
         inboxes.push(Arc::downgrade(&inbox));
         inbox
@@ -68,7 +69,7 @@ impl Families {
     }
 
     fn inboxes(&self) -> Vec<Arc<Inbox>> {
-        lock(&self.0).iter().filter_map(Weak::upgrade).collect()
+        self.0.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Posts a changed child to the inboxes of its owners.
@@ -93,7 +94,7 @@ impl Inbox {
 
     /// Adds a child, replacing an older version of it.
     fn post(&self, owner: Identity, child: &Arc<OwnedObject>) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let children = inner.children.entry(owner.clone()).or_default();
         children.retain(|other| !other.is_same(child));
         children.push(Arc::clone(child));
@@ -109,18 +110,18 @@ impl Inbox {
 
     /// Takes the owners to notify.
     pub(crate) fn take_fresh(&self) -> HashSet<Identity> {
-        std::mem::take(&mut lock(&self.inner).fresh)
+        std::mem::take(&mut self.inner.lock().fresh)
     }
 
     /// Takes the changed children of an owner, in the order of their changes.
     pub(crate) fn take(&self, owner: &Identity) -> Vec<Arc<OwnedObject>> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         inner.children.remove(owner).unwrap_or_default()
     }
 
     /// Drops the deleted children of an owner that was never listed.
     pub(crate) fn drop_deleted(&self, owner: &Identity) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         if let Some(children) = inner.children.get_mut(owner) {
             children.retain(|child| child.event != EventType::Deleted);
             if children.is_empty() {
@@ -131,12 +132,8 @@ impl Inbox {
 
     /// Drops the children of a deleted owner.
     pub(crate) fn forget(&self, owner: &Identity) {
-        lock(&self.inner).children.remove(owner);
+        self.inner.lock().children.remove(owner);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -207,11 +204,11 @@ mod tests {
         families.report(&child("c2", "u1", EventType::Added));
         families.report(&child("c1", "u1", EventType::Deleted));
         inbox.drop_deleted(&owner("u1"));
-        assert_eq!(lock(&inbox.inner).children[&owner("u1")].len(), 1);
+        assert_eq!(inbox.inner.lock().children[&owner("u1")].len(), 1);
         inbox.forget(&owner("u1"));
         families.report(&child("c2", "u1", EventType::Deleted));
         inbox.drop_deleted(&owner("u1"));
-        assert!(lock(&inbox.inner).children.is_empty());
+        assert!(inbox.inner.lock().children.is_empty());
     }
 
     #[test]
@@ -219,6 +216,6 @@ mod tests {
         let families = Families::default();
         drop(families.open(things(), None));
         let _open = families.open(things(), None);
-        assert_eq!(lock(&families.0).len(), 1);
+        assert_eq!(families.0.lock().len(), 1);
     }
 }

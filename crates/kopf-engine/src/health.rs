@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kopf_client::watching::Pulse;
+use kopf_core::sync::Mutex;
 use tokio::time::Instant;
 
 /// Time to reconnect after a stream has timed out.
@@ -95,25 +96,25 @@ enum State {
 impl Vitals {
     /// Starts the time limit of the discovery.
     pub(crate) fn begin(&self, inactivity_timeout: Duration) {
-        let mut signs = self.lock();
+        let mut signs = self.0.lock();
         signs.limit = inactivity_timeout.saturating_add(RECONNECT_GRACE);
         signs.searching = Some(Instant::now());
     }
 
     /// Marks the operator as running until the guard is dropped.
     pub(crate) fn live(&self) -> Life {
-        self.lock().has_ended = false;
+        self.0.lock().has_ended = false;
         Life(self.clone())
     }
 
     /// Marks the discovery as complete.
     pub(crate) fn ready(&self) {
-        self.lock().searching = None;
+        self.0.lock().searching = None;
     }
 
     /// Adds a stream.
     pub(crate) fn stream(&self, name: String) -> StreamHealth {
-        let mut signs = self.lock();
+        let mut signs = self.0.lock();
         let id = signs.next;
         signs.next = signs.next.wrapping_add(1);
         let stream = Stream {
@@ -132,7 +133,7 @@ impl Vitals {
     }
 
     pub(crate) fn health(&self) -> Health {
-        let signs = self.lock();
+        let signs = self.0.lock();
         let mut health = Health::default();
         if signs.has_ended {
             health.problems.push("the operator has ended".to_owned());
@@ -153,12 +154,12 @@ impl Vitals {
 
     /// Returns `true` during the discovery of resources and namespaces.
     pub(crate) fn is_searching(&self) -> bool {
-        self.lock().searching.is_some()
+        self.0.lock().searching.is_some()
     }
 
     /// Returns one line for each stream whose first listing is awaited.
     pub(crate) fn unlisted(&self) -> Vec<String> {
-        let signs = self.lock();
+        let signs = self.0.lock();
         let streams = signs.streams.values();
         streams
             .filter(|stream| stream.listing == ListingState::Awaited)
@@ -167,11 +168,6 @@ impl Vitals {
                 _ => format!("{}: not listed yet", stream.name),
             })
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Signs> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,7 +209,7 @@ pub(crate) struct Life(Vitals);
 
 impl Drop for Life {
     fn drop(&mut self) {
-        let mut signs = self.0.lock();
+        let mut signs = self.0.0.lock();
         signs.has_ended = true;
         signs.searching = None;
     }
@@ -295,7 +291,7 @@ impl StreamHealth {
     }
 
     fn change(&self, change: impl FnOnce(&mut Stream)) {
-        if let Some(stream) = self.vitals.lock().streams.get_mut(&self.id) {
+        if let Some(stream) = self.vitals.0.lock().streams.get_mut(&self.id) {
             change(stream);
         }
     }
@@ -303,7 +299,7 @@ impl StreamHealth {
 
 impl Drop for StreamHealth {
     fn drop(&mut self) {
-        self.vitals.lock().streams.remove(&self.id);
+        self.vitals.0.lock().streams.remove(&self.id);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Cache of discovered resources by the kinds of manifests.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kopf_core::children::Kind;
 use kopf_core::resource::Resource;
+use kopf_core::sync::Mutex;
 
 /// A cache of resources. Cheap to clone: clones share it. Bounded by the resources that the cluster
 /// serves.
@@ -13,18 +14,14 @@ pub(crate) struct KnownKinds(Arc<Mutex<HashMap<Kind, Arc<Resource>>>>);
 
 impl KnownKinds {
     pub(crate) fn get(&self, kind: &Kind) -> Option<Arc<Resource>> {
-        self.lock().get(kind).cloned()
+        self.0.lock().get(kind).cloned()
     }
 
     pub(crate) fn insert(&self, kind: Kind, resource: &Arc<Resource>) {
-        self.lock().insert(kind, Arc::clone(resource));
+        self.0.lock().insert(kind, Arc::clone(resource));
     }
 
     pub(crate) fn forget(&self, kind: &Kind) {
-        self.lock().remove(kind);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Kind, Arc<Resource>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(kind);
     }
 }

@@ -5,8 +5,9 @@
 //! handler runs or an object sleeps, so slow handlers do not block other objects.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use kopf_core::sync::Mutex;
 use tokio::sync::oneshot;
 
 /// One of this many permits goes to a listed object even if changed objects wait.
@@ -52,15 +53,11 @@ impl Permits {
         })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Acquires a permit. Cancel-safe: dropping the future only loses the position in the queue.
     pub(crate) async fn acquire(&self, priority: Priority) -> Permit {
         loop {
             let waiting = {
-                let mut lines = self.lock();
+                let mut lines = self.0.lock();
                 if lines.free > 0 {
                     lines.free -= 1;
                     return Permit(Some(self.clone()));
@@ -100,7 +97,7 @@ impl Drop for Permit {
         let Some(permits) = self.0.take() else { return };
         loop {
             let next = {
-                let mut lines = permits.lock();
+                let mut lines = permits.0.lock();
                 // Cancelled waiters are skipped.
                 let next = std::iter::from_fn(|| lines.next()).find(|next| !next.is_closed());
                 if next.is_none() {

@@ -6,7 +6,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use kopf_core::sync::Mutex;
 
 use crate::indexing::ObjectKey;
 use crate::memos::{MemoCell, WeakMemo};
@@ -38,7 +40,7 @@ struct Known {
 impl Memos {
     /// Returns the memo of an object, or a new one.
     pub(super) fn recall(&self, object: &ObjectKey, operator: &MemoCell) -> MemoCell {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if let Some(memo) = inner.known.get(object).and_then(Known::memo) {
             return memo;
         }
@@ -49,7 +51,7 @@ impl Memos {
 
     /// Keeps a memo after a review, if it was initialised and has no other owner.
     pub(super) fn keep(&self, object: &ObjectKey, memo: &MemoCell) {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if !memo.is_made() || !memo.is_unshared() {
             return;
         }
@@ -71,7 +73,7 @@ impl Memos {
     /// Returns the memo for a worker of the object, which owns it from now on.
     pub(crate) fn hand_over(&self, object: &ObjectKey, operator: &MemoCell) -> MemoCell {
         let memo = self.recall(object, operator);
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         let kept = inner
             .known
             .get_mut(object)
@@ -81,11 +83,6 @@ impl Memos {
             inner.order.retain(|other| other != object);
         }
         memo
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -113,7 +110,7 @@ impl Known {
 
 impl fmt::Debug for Memos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Memos({} known)", self.lock().known.len())
+        write!(f, "Memos({} known)", self.0.lock().known.len())
     }
 }
 
@@ -186,7 +183,7 @@ mod tests {
             let memo = memos.recall(&object, &operator);
             memos.keep(&object, &memo);
         }
-        assert!(memos.lock().known.len() <= MIN_COLLECTED + 1, "{memos:?}");
+        assert!(memos.0.lock().known.len() <= MIN_COLLECTED + 1, "{memos:?}");
     }
 
     #[test]
@@ -198,8 +195,8 @@ mod tests {
             assert_eq!(number(&memo), index);
             memos.keep(&object, &memo);
         }
-        assert_eq!(memos.lock().order.len(), MAX_KEPT);
-        assert!(memos.lock().known.len() <= 2 * MAX_KEPT + 1, "{memos:?}");
+        assert_eq!(memos.0.lock().order.len(), MAX_KEPT);
+        assert!(memos.0.lock().known.len() <= 2 * MAX_KEPT + 1, "{memos:?}");
         let newest = ObjectKey::numbered(3 * MAX_KEPT - 1);
         assert_eq!(number(&memos.recall(&newest, &operator)), 3 * MAX_KEPT - 1);
         let oldest = ObjectKey::numbered(0);

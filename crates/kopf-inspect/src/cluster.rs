@@ -16,7 +16,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::events::{Event, Verdict};
-use crate::failure::Failure;
+use crate::failure::{Failure, request_failure};
 
 /// The number of objects per request. Only one page is in memory at a time.
 const PAGE: u32 = 500;
@@ -96,7 +96,7 @@ impl Cluster {
     pub(crate) async fn scan(&self, groups: &Groups) -> Result<Scan, Failure> {
         let scan = discovery::scan(&self.client, groups).await;
         scan.map_err(|error| {
-            Failure::request("cannot discover the resources of the cluster", &error)
+            request_failure("cannot discover the resources of the cluster", &error)
         })
     }
 

@@ -41,8 +41,12 @@ pub use self::cluster::Cluster;
 pub use self::failure::Failure;
 pub use self::handled::Handled;
 pub use self::named::Named;
+#[doc(hidden)]
+pub use self::paint::Style;
 pub use self::places::Places;
 pub use self::records::{Finding, Findings};
+#[doc(hidden)]
+pub use self::screen::Screen;
 pub use self::state::{Finalizer, Source, State};
 pub use self::writing::{Released, Retriggered, release, retrigger};
 

@@ -2,14 +2,24 @@
 
 /// The style of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
+    /// Text without a style.
     Plain,
+    /// Headings and names.
     Strong,
+    /// Labels and details.
     Faint,
+    /// Success.
     Good,
+    /// A command to type.
+    Command,
+    /// A warning.
     Warning,
+    /// An error.
     Bad,
+    /// A new value.
     Added,
+    /// A former value.
     Removed,
 }
 
@@ -21,6 +31,7 @@ impl Style {
             Self::Faint => "2",
             Self::Good | Self::Added => "32",
             Self::Warning => "33",
+            Self::Command => "36",
             Self::Bad => "1;31",
             Self::Removed => "31",
         }

@@ -10,7 +10,7 @@ use crate::paint::{Colours, Style, harmless};
 
 /// Stdout and stderr.
 #[derive(Debug)]
-pub(crate) struct Screen {
+pub struct Screen {
     stdout: Colours,
     stderr: Colours,
     /// Stdout is closed.
@@ -19,7 +19,7 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// Detects whether the outputs are terminals, and whether colours are wanted.
-    pub(crate) fn detect() -> Self {
+    pub fn detect() -> Self {
         // https://no-color.org: any non-empty value disables colours.
         let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
@@ -61,14 +61,29 @@ impl Screen {
         self.print(&text);
     }
 
+    /// Writes a line of styled pieces to stdout.
+    pub fn line(&self, pieces: &[(Style, &str)]) {
+        let pieces = pieces.iter();
+        let line: String = pieces
+            .map(|(style, text)| style.paint(text, self.stdout))
+            .collect();
+        self.lines(&[line]);
+    }
+
+    /// Writes a line to stdout.
+    pub fn plain(&self, text: &str) {
+        self.line(&[(Style::Plain, text)]);
+    }
+
     /// Writes a warning to stderr.
-    pub(crate) fn warning(&self, text: &str) {
+    pub fn warning(&self, text: &str) {
         let label = Style::Warning.paint("warning:", self.stderr);
-        write_stderr(&format!("{label} {}\n", harmless(text)));
+        let lines: Vec<_> = text.lines().map(harmless).collect();
+        write_stderr(&format!("{label} {}\n", lines.join("\n")));
     }
 
     /// Writes a failure to stderr.
-    pub(crate) fn failure(&self, failure: &Failure) {
+    pub fn failure(&self, failure: &Failure) {
         let label = Style::Bad.paint("error:", self.stderr);
         let mut text = format!("{label} {}\n", harmless(failure.what()));
         for line in failure.causes().iter().flat_map(|cause| cause.lines()) {

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::changes::{Changes, Extent, remove_state, request_call};
 use crate::cluster::Cluster;
-use crate::failure::Failure;
+use crate::failure::{Failure, request_failure};
 use crate::named::Named;
 use crate::places::Places;
 
@@ -113,7 +113,7 @@ async fn write(
     object: Named<'_>,
     make: impl Fn(&Body) -> Result<Changes, Failure>,
 ) -> Result<Written, Failure> {
-    let failed = |error: &Error| Failure::request(format!("cannot change {object}"), error);
+    let failed = |error: &Error| request_failure(format!("cannot change {object}"), error);
     for attempt in 1..=ATTEMPTS {
         let Named {
             resource,

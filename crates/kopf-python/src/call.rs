@@ -1,7 +1,7 @@
 //! The arguments of one call, converted on access.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::Operation;
@@ -9,6 +9,7 @@ use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change};
 use kopf_core::outcome::{Attachment, HandlerError};
 use kopf_core::reference::ObjectReference;
+use kopf_core::sync::Mutex;
 use kopf_core::wording::Level;
 use kopf_engine::applying::FieldOwnership;
 use kopf_engine::invocation::{Admission, Call, FilterContext, LiveBody, SharedPatch, Subject};
@@ -21,7 +22,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::Value;
 
 use crate::convert::{from_python, to_python};
-use crate::front::{Front, lock};
+use crate::front::Front;
 use crate::job::{Exception, Job};
 use crate::memos::PyMemo;
 use crate::stopping::StopFlag;
@@ -77,13 +78,16 @@ impl BodySource {
             return self.front.body(py, body);
         };
         let cycle = cycle(cell)?;
-        if let Some((known, object)) = &*lock(&cycle.body)
+        if let Some((known, object)) = &*cycle.body.lock()
             && std::ptr::eq(known.value(), body.value())
         {
             return Ok(object.clone_ref(py));
         }
         let made = self.front.body(py, body)?;
-        let former = lock(&cycle.body).replace((body.clone(), made.clone_ref(py)));
+        let former = cycle
+            .body
+            .lock()
+            .replace((body.clone(), made.clone_ref(py)));
         drop(former);
         Ok(made)
     }

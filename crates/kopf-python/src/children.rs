@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kopf_core::body::Body;
+use kopf_core::failure::describe;
 use kopf_engine::applying::{FieldOwnership, apply_child};
 use kopf_engine::invocation::OperatorContext;
 use pyo3::prelude::*;
@@ -32,18 +33,8 @@ pub(crate) fn apply(front: &Arc<Front>, child: Applying, future: Py<PyAny>) {
         let applied = apply_child(&operator, &owner, manifest, ownership).await;
         let result = match applied {
             Ok(applied) => Ok(applied.object),
-            Err(error) => Err(Failure::Other("apply", chain(&error))),
+            Err(error) => Err(Failure::Other("apply", describe(&error))),
         };
         resolve(&resolver, &future, result);
     });
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -9,8 +9,8 @@ use kopf_core::admission::{Operation, WebhookType};
 use kopf_core::field::FieldPath;
 use kopf_core::filter::Filters;
 use kopf_core::handler::{
-    Activity, Cancellation, Conversion, ErrorsMode, FunctionId, HandlerKind, InitialDelay,
-    Retrying, Timing, Webhook,
+    Activity, Cancellation, Conversion, ErrorsMode, FunctionId, HandlerKind, HandlerSpec,
+    InitialDelay, Retrying, Timing, Webhook,
 };
 use kopf_core::outcome::HandlerError;
 use kopf_core::selector::{Predicate, Selector, SelectorSpec};
@@ -80,7 +80,7 @@ pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<
         }
         Some(delay) => Some(InitialDelay::Fixed(duration(&delay)?)),
     };
-    Ok(Handler {
+    let spec = HandlerSpec {
         id: need::<String>(spec, "id")?.into(),
         function: FunctionId::Number(need(spec, "function")?),
         kind: kind(spec)?,
@@ -103,8 +103,8 @@ pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<
         webhook: webhook(spec)?,
         conversion: conversion(spec)?,
         param: None,
-        run,
-    })
+    };
+    Ok(Handler { spec, run })
 }
 
 /// Returns the sub-handlers of a call.

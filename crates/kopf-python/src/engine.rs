@@ -1,11 +1,13 @@
 //! Operators in Python: the engine in its own thread.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use kopf_core::failure::describe;
 use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::Settings;
+use kopf_core::sync::Mutex;
 use kopf_engine::Operator;
 use kopf_engine::authentication::Access;
 use kopf_engine::operator::{Declarations, Error};
@@ -21,7 +23,7 @@ use crate::convert::from_python;
 use crate::declaring::{declarations, get, need};
 use crate::drain::drain;
 use crate::filters::lifecycle;
-use crate::front::{Front, lock};
+use crate::front::Front;
 use crate::hosting::LoopHost;
 use crate::logging::{Levels, ToPython, logger_names};
 use crate::memos::PyMemos;
@@ -83,7 +85,7 @@ impl Engine {
     /// Replaces the handlers that are used after the startup.
     fn declare(&self, specs: Vec<Bound<'_, PyDict>>) -> PyResult<()> {
         let declared = declarations(&self.front, &specs)?;
-        let former = lock(&self.front.declarations).replace(declared);
+        let former = self.front.declarations.lock().replace(declared);
         drop(former);
         Ok(())
     }
@@ -99,7 +101,7 @@ impl Engine {
         let (front, stop) = (Arc::clone(&self.front), self.stop.clone());
         let thread = std::thread::Builder::new().name("kopf".to_owned());
         let thread = thread.spawn(move || run(operator, &front, stop))?;
-        *lock(&self.thread) = Some(thread);
+        *self.thread.lock() = Some(thread);
         Ok(())
     }
 
@@ -110,7 +112,7 @@ impl Engine {
 
     /// Waits until the thread has ended.
     fn join(&self, py: Python<'_>) {
-        let thread = lock(&self.thread).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             py.detach(|| {
                 let _ = thread.join();
@@ -120,7 +122,7 @@ impl Engine {
 
     /// Returns `true` if the thread has ended.
     fn is_finished(&self) -> bool {
-        let thread = lock(&self.thread);
+        let thread = self.thread.lock();
         thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
@@ -164,7 +166,7 @@ impl Engine {
                         error.write_unraisable(py, None);
                     }
                 })));
-                let declarations = lock(&declared.declarations).take();
+                let declarations = declared.declarations.lock().take();
                 declarations.ok_or_else(|| "the handlers were not declared".into())
             });
         if let Some(given) = get::<Bound<'_, PyAny>>(options, "lifecycle")? {
@@ -255,21 +257,6 @@ fn kind_of(error: &Error) -> &'static str {
         Error::Settings(_) | Error::Handler(_) | Error::Declaration(_) => "configuration",
         _ => "operator",
     }
-}
-
-/// Returns an error with its causes in one line.
-pub(crate) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// Returns the names of the loggers that the engine uses.

@@ -1,12 +1,13 @@
 //! State of the frontend of one operator.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kopf_core::body::Body;
 use kopf_core::resource::Resource;
+use kopf_core::sync::Mutex;
 use kopf_engine::operator::Declarations;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -84,7 +85,7 @@ impl Front {
     /// Returns the `Resource` of Python.
     pub(crate) fn resource(&self, py: Python<'_>, resource: &Arc<Resource>) -> PyResult<Py<PyAny>> {
         let key: Arc<str> = resource.to_string().into();
-        let known = lock(&self.resources);
+        let known = self.resources.lock();
         if let Some((known, object)) = known.get(&key)
             && (Arc::ptr_eq(known, resource) || known == resource)
         {
@@ -95,7 +96,7 @@ impl Front {
             .bridge
             .call_method1(py, "resource", (describe(py, resource)?,))?;
         let entry = (Arc::clone(resource), made.clone_ref(py));
-        let former = lock(&self.resources).insert(key, entry);
+        let former = self.resources.lock().insert(key, entry);
         drop(former);
         Ok(made)
     }
@@ -103,7 +104,7 @@ impl Front {
     /// Returns a body as a dict. The last one is cached, because filters of several handlers need
     /// the same body.
     pub(crate) fn body(&self, py: Python<'_>, body: &Body) -> PyResult<Py<PyAny>> {
-        let last = lock(&self.last_body);
+        let last = self.last_body.lock();
         if let Some((known, object)) = &*last
             && std::ptr::eq(known.value(), body.value())
         {
@@ -111,7 +112,10 @@ impl Front {
         }
         drop(last);
         let made = to_python(py, body.value())?.unbind();
-        let former = lock(&self.last_body).replace((body.clone(), made.clone_ref(py)));
+        let former = self
+            .last_body
+            .lock()
+            .replace((body.clone(), made.clone_ref(py)));
         drop(former);
         Ok(made)
     }
@@ -151,9 +155,4 @@ impl Future for Entered {
         let _entered = this.runtime.enter();
         this.future.as_mut().poll(context)
     }
-}
-
-/// Locks a mutex. No code that can panic runs under these locks.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
 //! Tasks of the engine that call functions of users and are polled in the thread of the event loop.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures::future::BoxFuture;
+use kopf_core::sync::Mutex;
 use kopf_engine::invocation::{Host, Hosted, Pulse};
 use tokio::sync::oneshot;
 
@@ -32,7 +33,7 @@ impl Task {
     pub(crate) fn poll(self: Arc<Self>) {
         self.is_queued.store(false, Ordering::SeqCst);
         let waker = Waker::from(Arc::clone(&self));
-        let mut future = self.future.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut future = self.future.lock();
         let Some(running) = future.as_mut() else {
             return;
         };

@@ -1,13 +1,14 @@
 //! One call of a user's function in the event loop.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use kopf_core::outcome::HandlerError;
+use kopf_core::sync::Mutex;
 use kopf_engine::invocation::{Call, HandlerResult, Invoke, Work};
 use pyo3::prelude::*;
 use tokio::sync::oneshot;
 
-use crate::front::{Front, lock};
+use crate::front::Front;
 use crate::queue::Entry;
 
 /// A user's function.
@@ -63,7 +64,7 @@ enum Phase {
 impl Job {
     /// Marks the call as started. Returns `false` if it was cancelled before.
     pub(crate) fn start(&self) -> bool {
-        let mut phase = lock(&self.phase);
+        let mut phase = self.phase.lock();
         if matches!(*phase, Phase::Cancelled) {
             return false;
         }
@@ -76,10 +77,10 @@ impl Job {
     /// A task that was started eagerly may have ended already. It must not be stored: its context
     /// refers to the call, and the garbage collector cannot detect such cycles.
     pub(crate) fn set_task(&self, task: Py<PyAny>) {
-        if lock(&self.result).is_none() {
+        if self.result.lock().is_none() {
             return;
         }
-        let mut phase = lock(&self.phase);
+        let mut phase = self.phase.lock();
         if let Phase::Running(former) = &mut *phase {
             *former = Some(task);
         }
@@ -87,7 +88,7 @@ impl Job {
 
     /// Marks the call as cancelled. Returns the task to cancel.
     pub(crate) fn cancel(&self) -> Option<Py<PyAny>> {
-        match std::mem::replace(&mut *lock(&self.phase), Phase::Cancelled) {
+        match std::mem::replace(&mut *self.phase.lock(), Phase::Cancelled) {
             Phase::Running(task) => task,
             Phase::Queued | Phase::Cancelled => None,
         }
@@ -95,16 +96,16 @@ impl Job {
 
     /// Returns `true` if the engine has cancelled the call.
     pub(crate) fn is_cancelled(&self) -> bool {
-        matches!(*lock(&self.phase), Phase::Cancelled)
+        matches!(*self.phase.lock(), Phase::Cancelled)
     }
 
     /// Passes the result to the engine. Later results are ignored.
     pub(crate) fn finish(&self, result: HandlerResult) {
-        let sender = lock(&self.result).take();
+        let sender = self.result.lock().take();
         if let Some(sender) = sender {
             let _ = sender.send(result);
         }
-        let task = match &mut *lock(&self.phase) {
+        let task = match &mut *self.phase.lock() {
             Phase::Running(task) => task.take(),
             Phase::Queued | Phase::Cancelled => None,
         };

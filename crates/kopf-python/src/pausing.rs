@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kopf_client::connection;
+use kopf_core::failure::describe;
 use kopf_core::peering::listed;
 use kopf_core::settings::Settings;
 use kopf_engine::peering;
@@ -11,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::declaring::{get, need};
-use crate::engine::{describe, scope};
+use crate::engine::scope;
 
 /// Pauses the operators of a lower priority. Returns messages with their log levels.
 #[pyfunction]

@@ -11,9 +11,10 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::thread::ThreadId;
 
+use kopf_core::sync::Mutex;
 use pyo3::Python;
 use tokio::sync::oneshot;
 
@@ -213,6 +214,6 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

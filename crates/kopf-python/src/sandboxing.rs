@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Duration;
 
+use kopf_core::failure::describe;
+use kopf_core::sync::Mutex;
 use kopf_sandbox::manifests::{Manifests, dropped_owners};
 use kopf_sandbox::simulation::Simulation;
 use kopf_sandbox::{Listen, Listening};
@@ -16,8 +17,6 @@ use tokio::runtime::Runtime;
 
 use crate::convert::to_python;
 use crate::declaring::get;
-use crate::engine::describe;
-use crate::front::lock;
 
 /// A Kubernetes API server in this process.
 #[pyclass(frozen, module = "kopf._kopf")]
@@ -69,7 +68,7 @@ impl Sandbox {
     fn start(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let running = py.detach(|| self.run());
         let (running, warning) = running.map_err(failed)?;
-        *lock(&self.running) = Some(running);
+        *self.running.lock() = Some(running);
         Ok(warning)
     }
 
@@ -86,7 +85,7 @@ impl Sandbox {
 
     /// Stops the server.
     fn stop(&self, py: Python<'_>) {
-        let running = lock(&self.running).take();
+        let running = self.running.lock().take();
         if let Some(running) = running {
             py.detach(|| {
                 let Running {
@@ -223,7 +222,7 @@ impl Sandbox {
     }
 
     fn with<T>(&self, read: impl FnOnce(&Running) -> T) -> PyResult<T> {
-        let running = lock(&self.running);
+        let running = self.running.lock();
         let running = running.as_ref();
         running
             .map(read)

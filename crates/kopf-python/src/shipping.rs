@@ -134,7 +134,7 @@ fn registry(handlers: &[Bound<'_, PyDict>]) -> PyResult<Registry<()>> {
     let mut registry = Registry::default();
     for spec in handlers {
         let id: String = need(spec, "id")?;
-        let mut declared = HandlerSpec::new(&id, FunctionId::Number(0), kind(spec)?);
+        let mut declared = HandlerSpec::new(&*id, FunctionId::Number(0), kind(spec)?);
         declared.filters.field = get::<Vec<String>>(spec, "field")?.map(FromIterator::from_iter);
         if let Some(given) = get::<Bound<'_, PyDict>>(spec, "selector")? {
             let function = get::<Py<PyAny>>(&given, "callable")?;

@@ -1,13 +1,14 @@
 //! Webhook servers: the provided ones are native, those of users are iterated by the event loop.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kopf_core::admission::{
     ClientConfig, Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer,
 };
+use kopf_core::sync::Mutex;
 use kopf_webhooks::{AutoTunnel, NgrokTunnel, Server, Verify};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::convert::{from_python, to_python};
 use crate::declaring::{duration, get, need};
-use crate::front::{Front, lock};
+use crate::front::Front;
 use crate::queue::Entry;
 use crate::resolving::{Failure, resolve};
 
@@ -132,7 +133,7 @@ impl WebhookServer for PyServer {
             self.front.queue.push(Entry::Run(Box::new(move |py| {
                 let bridge = front.bridge.bind(py);
                 match bridge.call_method1("serve", (&*server, serving)) {
-                    Ok(running) => *lock(&started) = Some(running.unbind()),
+                    Ok(running) => *started.lock() = Some(running.unbind()),
                     // Dropping the serving part also ends the server.
                     Err(error) => error.write_unraisable(py, None),
                 }
@@ -141,7 +142,7 @@ impl WebhookServer for PyServer {
                 ended = &mut receiver => ended,
                 () = shutdown => {
                     self.front.queue.push(Entry::Run(Box::new(move |py| {
-                        if let Some(task) = lock(&task).take() {
+                        if let Some(task) = task.lock().take() {
                             let _ = task.call_method0(py, "cancel");
                         }
                     })));
@@ -231,7 +232,7 @@ impl PyServing {
 
     /// Ends the server, with an error unless it was cancelled.
     fn finish(&self, error: Option<String>) {
-        if let Some(done) = lock(&self.done).take() {
+        if let Some(done) = self.done.lock().take() {
             let _ = done.send(error);
         }
     }
@@ -262,12 +263,12 @@ impl NativeServer {
         let new_future = || front.bridge.call_method0(py, "new_future");
         let (announced, ended) = (new_future()?, new_future()?);
         let result = announced.clone_ref(py);
-        *lock(&self.ended) = Some(ended.clone_ref(py));
-        let Some(server) = lock(&self.server).take() else {
+        *self.ended.lock() = Some(ended.clone_ref(py));
+        let Some(server) = self.server.lock().take() else {
             return Err(PyValueError::new_err("the server is already started"));
         };
         let (sender, receiver) = oneshot::channel::<()>();
-        *lock(&self.stop) = Some(sender);
+        *self.stop.lock() = Some(sender);
         let forwarding = Arc::new(Forwarding {
             front: Arc::clone(&front),
             function: Arc::new(function),
@@ -280,7 +281,7 @@ impl NativeServer {
         let owner = Arc::clone(&front);
         front.host(async move {
             let served = Arc::new(server).serve(serving, shutdown).await;
-            if let (Err(error), Some(future)) = (&served, lock(&forwarding.announced).take()) {
+            if let (Err(error), Some(future)) = (&served, forwarding.announced.lock().take()) {
                 let failure = Failure::Other("internal", error.to_string());
                 resolve(&owner, &future, Err(failure));
             }
@@ -291,10 +292,10 @@ impl NativeServer {
 
     /// Stops the server. Returns a future.
     fn stop(&self) -> PyResult<Py<PyAny>> {
-        if let Some(stop) = lock(&self.stop).take() {
+        if let Some(stop) = self.stop.lock().take() {
             let _ = stop.send(());
         }
-        let ended = lock(&self.ended).take();
+        let ended = self.ended.lock().take();
         ended.ok_or_else(|| PyValueError::new_err("the server is not started"))
     }
 }
@@ -325,7 +326,7 @@ impl Serving for Forwarding {
 
     fn announce(&self, config: ClientConfig) {
         // Only the first config is used: the owner watches the certificates of this server.
-        if let Some(future) = lock(&self.announced).take() {
+        if let Some(future) = self.announced.lock().take() {
             let front = Arc::clone(&self.front);
             let config = serde_json::to_value(config).unwrap_or_default();
             self.front.queue.push(Entry::Run(Box::new(move |_| {
@@ -390,7 +391,7 @@ impl Answer {
 
 impl Answer {
     fn send(&self, result: Result<Value, Refusal>) {
-        if let Some(sender) = lock(&self.0).take() {
+        if let Some(sender) = self.0.lock().take() {
             let _ = sender.send(result);
         }
     }

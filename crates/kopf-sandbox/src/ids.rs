@@ -1,7 +1,6 @@
 //! Random identifiers: uids of objects, suffixes of generated names, uids of reviews.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use crate::sync::Mutex;
 
 /// The alphabet of generated names, without vowels and look-alikes, as on a real server.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -21,7 +20,7 @@ impl Ids {
 
     /// Returns the next 64 bits (the splitmix64 generator).
     fn next(&self) -> u64 {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = *state;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -63,6 +63,7 @@ pub mod simulation;
 mod stack;
 mod status;
 mod store;
+mod sync;
 mod table;
 mod typing;
 mod verbs;

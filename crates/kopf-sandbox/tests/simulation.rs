@@ -25,6 +25,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
+const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const VOLUMES: &str = "/api/v1/persistentvolumes";
 /// The timeout of a test in virtual time, in seconds.
 const PATIENCE: u32 = 3_600;
@@ -449,6 +450,58 @@ async fn services_get_addresses_and_endpoints() {
         .await
         .expect(200);
     world.until_all(SLICES, <[Value]>::is_empty).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn running_pods_follow_the_annotation_of_their_deployment() {
+    let world = World::all();
+    world
+        .create(DEPLOYMENTS, workload("Deployment", "web", 2))
+        .await;
+    let ready = |count: i64| move |it: &Value| it["status"]["readyReplicas"] == json!(count);
+    world.until(DEPLOYMENTS, "web", ready(2)).await;
+    let path = format!("{DEPLOYMENTS}/web");
+    let annotate = |value: Value| json!({ "metadata": { "annotations": { "sandbox.kopf.dev/simulate": value } } });
+    let crash = annotate(json!("crash-loop"));
+    world.api.merge(&path, &crash).await.expect(200);
+    world
+        .until(DEPLOYMENTS, "web", |it| {
+            it["status"]["readyReplicas"].is_null()
+        })
+        .await;
+    let recover = annotate(Value::Null);
+    world.api.merge(&path, &recover).await.expect(200);
+    world.until(DEPLOYMENTS, "web", ready(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_pods_are_reported_until_the_quota_is_raised() {
+    let world = World::all();
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "few" },
+        "spec": { "hard": { "pods": "1" } },
+    });
+    world.create(QUOTAS, quota).await;
+    world
+        .create(DEPLOYMENTS, workload("Deployment", "web", 2))
+        .await;
+    let failed = world
+        .until(DEPLOYMENTS, "web", |it| is_true(it, "ReplicaFailure"))
+        .await;
+    let conditions = failed["status"]["conditions"].as_array().unwrap();
+    let failure = conditions.iter().find(|it| it["type"] == "ReplicaFailure");
+    let message = failure.unwrap()["message"].as_str().unwrap();
+    assert!(message.contains("exceeded quota: few"), "{message}");
+    let more = json!({ "spec": { "hard": { "pods": "2" } } });
+    let path = format!("{QUOTAS}/few");
+    world.api.merge(&path, &more).await.expect(200);
+    world
+        .until(DEPLOYMENTS, "web", |it| {
+            it["status"]["readyReplicas"] == 2 && !is_true(it, "ReplicaFailure")
+        })
+        .await;
+    let quota = world.get(QUOTAS, "few").await;
+    assert_eq!(quota["status"]["used"]["pods"], "2");
 }
 
 #[tokio::test(start_paused = true)]

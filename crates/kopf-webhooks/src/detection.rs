@@ -4,9 +4,10 @@
 
 use kopf_core::admission::Serving;
 use serde_json::Value;
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
-use x509_parser::x509::AttributeTypeAndValue;
+use x509_cert::Certificate;
+use x509_cert::der::{self, Decode as _};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::{DirectoryString, GeneralName};
 
 /// Name of the machine in K3d.
 pub(crate) const K3D: &str = "host.k3d.internal";
@@ -27,20 +28,23 @@ pub async fn guess_host(operator: &dyn Serving) -> Option<&'static str> {
 }
 
 fn by_certificate(certificate: &[u8]) -> Option<&'static str> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let issuer = first(certificate.issuer().iter_common_name());
-    let subject = first(certificate.subject().iter_common_name());
-    let organization = first(certificate.subject().iter_organization());
+    let certificate = Certificate::from_der(certificate).ok()?;
+    let certificate = certificate.tbs_certificate();
+    let issuer = text(certificate.issuer().common_name());
+    let subject = text(certificate.subject().common_name());
+    let organization = text(certificate.subject().organization());
     if subject == "k3s" || organization == "k3s" || issuer.starts_with("k3s-") {
         return Some(K3D);
     }
     if subject == "minikube" || issuer == "minikubeCA" {
         return Some(MINIKUBE);
     }
-    let names = certificate.subject_alternative_name().ok()??;
-    let is_docker = |name: &GeneralName<'_>| *name == GeneralName::DNSName("docker-for-desktop");
-    let is_docker = names.value.general_names.iter().any(is_docker);
-    is_docker.then_some(DOCKER_DESKTOP)
+    let (_, names) = certificate.get_extension::<SubjectAltName>().ok()??;
+    let is_docker = |name: &GeneralName| match name {
+        GeneralName::DnsName(name) => name.to_string() == "docker-for-desktop",
+        _ => false,
+    };
+    names.0.iter().any(is_docker).then_some(DOCKER_DESKTOP)
 }
 
 fn by_version(version: &Value) -> Option<&'static str> {
@@ -48,9 +52,9 @@ fn by_version(version: &Value) -> Option<&'static str> {
     version.contains("+k3s").then_some(K3D)
 }
 
-fn first<'a>(mut values: impl Iterator<Item = &'a AttributeTypeAndValue<'a>>) -> &'a str {
-    let value = values.next().and_then(|value| value.as_str().ok());
-    value.unwrap_or_default()
+fn text(value: der::Result<Option<DirectoryString>>) -> String {
+    let value = value.ok().flatten();
+    value.map_or_else(String::new, |value| value.value().into_owned())
 }
 
 #[cfg(test)]

@@ -57,6 +57,7 @@ pub mod admission;
 pub mod background;
 mod chain;
 mod children;
+#[cfg(feature = "cli")]
 pub mod cli;
 mod definitions;
 mod error;
@@ -86,6 +87,7 @@ pub mod __private;
 
 pub use background::{StopReason, daemon, timer};
 pub use children::{Applied, ApplyError, Applying, Effect, apply_child};
+#[cfg(feature = "cli")]
 pub use cli::{main, main_with};
 pub use error::{Error, Result, denied, permanent, temporary};
 pub use extract::{
@@ -143,6 +145,9 @@ pub use seconds::{IntoDuration, InvalidDuration};
 pub use selecting::{EVERYTHING, Everything, IntoSelect, ResourceType, Select};
 pub use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "cli")]
+#[doc(no_inline)]
+pub use clap;
 /// Turns the type of a `spec` into a custom resource.
 ///
 /// The options are those of `#[kube(…)]` of [`kube::CustomResource`]. `group`, `version` and `kind`
@@ -209,5 +214,8 @@ pub use kopf_macros::schema;
 #[cfg(feature = "webhooks")]
 #[doc(inline)]
 pub use kopf_webhooks as webhooks;
+#[cfg(any(feature = "cli", feature = "otel"))]
 #[doc(no_inline)]
-pub use {clap, jiff, k8s_openapi, kube, schemars, serde, serde_json, tracing, tracing_subscriber};
+pub use tracing_subscriber;
+#[doc(no_inline)]
+pub use {jiff, k8s_openapi, kube, schemars, serde, serde_json, tracing};

@@ -3,8 +3,9 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 
+use kopf_core::sync::{Mutex, RwLock};
 use kopf_engine::memos::{Memo as Opaque, MemoFactory};
 
 use crate::extract::{Memo, MemoValue};
@@ -58,12 +59,8 @@ pub(crate) struct Memos {
 }
 
 impl Memos {
-    fn lock(&self) -> MutexGuard<'_, HashMap<TypeId, Shared>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn existing<T: Send + Sync + 'static>(&self) -> Option<Arc<RwLock<T>>> {
-        let value = self.lock().get(&TypeId::of::<T>()).cloned()?;
+        let value = self.values.lock().get(&TypeId::of::<T>()).cloned()?;
         value.downcast().ok()
     }
 
@@ -79,7 +76,7 @@ impl Memos {
             .map(|memo| Memo::from_shared(memo).read().inherit());
         let value: Shared = Arc::new(RwLock::new(inherited.or_else(T::initial)?));
         // A concurrent call may have created the value first.
-        let value = Arc::clone(self.lock().entry(TypeId::of::<T>()).or_insert(value));
+        let value = Arc::clone(self.values.lock().entry(TypeId::of::<T>()).or_insert(value));
         value.downcast().ok().map(Memo::from_shared)
     }
 }

@@ -154,4 +154,5 @@ def import_(data: str, filenames: tuple[str, ...]) -> None:
         count, warning = _kopf.import_data(data, texts)
     if warning:
         click.echo(f"warning: {warning}", err=True)
-    click.echo(f"stored {count} objects in {data}")
+    objects = "1 object" if count == 1 else f"{count} objects"
+    click.echo(f"stored {objects} in {data}")

@@ -270,6 +270,8 @@ def sandbox_fixture(
 
 def greeting(cluster: sandbox, title: str) -> str:
     """Returns instructions for using the sandbox from another terminal."""
+    folder = cluster._options["data"]
+    end = "deletes all objects" if folder is None else f"keeps the objects in {folder}"
     return (
         f"{title}: a Kubernetes API in memory, without nodes.\n"
         f"  listens on  {cluster.url}\n"
@@ -278,7 +280,7 @@ def greeting(cluster: sandbox, title: str) -> str:
         f"  export KUBECONFIG={shlex.quote(cluster.kubeconfig)}\n"
         f"  kubectl get all -A\n"
         f"  kopf ui\n"
-        f"Ctrl-C stops it and deletes all objects."
+        f"Ctrl-C stops it and {end}."
     )
 
 

@@ -17,8 +17,7 @@ fn results_are_ignored_and_all_is_allowed() {
     everywhere(async |stage| {
         let desk = Desk::default();
         let check = on::validate("check").does(|_| async { gives(json!("ignored")) });
-        let _operator = staffed(stage, &desk, [check]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
         let response = desk.ask(creation(stage, json!({}))).await;
         assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
         assert_eq!(stage.journal.only("check").retry, 0);
@@ -43,8 +42,7 @@ fn every_error_denies_and_is_told() {
             assert_ne!(call.body().spec()["field"], "block", "on purpose");
             done()
         });
-        let _operator = staffed(stage, &desk, [check, block]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [check, block]).open(&desk).await;
         for (field, message, code) in [
             ("wrong", "Not this.", 418),
             ("permanent", "Permanently.", 500),
@@ -81,8 +79,7 @@ fn all_handlers_are_called_and_the_most_telling_error_is_told() {
             on::validate("c").does(|_| async { denied("second", 418) }),
             on::validate("d").does(|_| async { permanent("permanent") }),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         let response = desk.ask(creation(stage, json!({}))).await;
         assert_eq!(response["status"], json!({"message": "first", "code": 409}));
         assert_eq!(stage.journal.ids(), ["a", "b", "c", "d"]);
@@ -114,8 +111,7 @@ fn handlers_share_the_patch_and_the_warnings() {
             });
             arbitrary("and yet")
         });
-        let _operator = staffed(stage, &desk, [first, second]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [first, second]).open(&desk).await;
         let spec = json!({"field": "x", "same": "same", "items": [1]});
         let response = desk.ask(creation(stage, spec)).await;
         assert_eq!(response["warnings"], json!(["one", "two"]));
@@ -150,8 +146,7 @@ fn a_mutation_that_changes_nothing_sends_no_patch() {
             });
             done()
         });
-        let _operator = staffed(stage, &desk, [idle]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [idle]).open(&desk).await;
         let response = desk.ask(creation(stage, json!({"field": "x"}))).await;
         assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
     });
@@ -167,8 +162,7 @@ fn a_transformation_that_fails_is_the_operators_fault() {
             });
             done()
         });
-        let _operator = staffed(stage, &desk, [bad]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [bad]).open(&desk).await;
         let incoming = kopf_core::admission::Incoming::new(creation(stage, json!({})));
         let refusal = desk.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);
@@ -197,8 +191,7 @@ fn nothing_is_posted_and_nothing_is_written() {
             settings.posting.loggers = true;
             settings.posting.level = kopf_core::settings::Level::Debug;
         });
-        let operator = operator.start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let operator = operator.open(&desk).await;
         let object = stage.create("obj", json!({"field": "right"})).await;
         assert!(finalizers(&object).is_empty());
         desk.ask(creation(stage, json!({"field": "right"}))).await;
@@ -233,8 +226,7 @@ fn denials_are_not_errors_in_native_style() {
         let desk = Desk::default();
         let check = on::validate("check").does(|_| async { denied("Not this.", 418) });
         let setup = staffed(stage, &desk, [check]).native_style();
-        let _operator = setup.start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = setup.open(&desk).await;
         desk.ask(creation(stage, json!({}))).await;
         let record = stage.log.of("obj").pop().unwrap();
         assert_eq!(record.level, tracing::Level::INFO);
@@ -251,8 +243,7 @@ fn who_goes_away_too_early_is_told_of() {
             sleep(Duration::from_secs(100)).await;
             done()
         });
-        let _operator = staffed(stage, &desk, [check]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
         let asking = desk.ask(creation(stage, json!({})));
         let patience = Duration::from_secs(2);
         assert!(tokio::time::timeout(patience, asking).await.is_err());
@@ -267,8 +258,7 @@ fn reviews_that_are_nested_too_deeply_are_denied() {
     everywhere(async |stage| {
         let desk = Desk::default();
         let check = on::validate("check").ignore_failures();
-        let _operator = staffed(stage, &desk, [check]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
         let nested = |levels: usize| {
             let body = creation(stage, json!({"field": "NESTED"})).to_string();
             // API servers write the uid first.
@@ -298,8 +288,7 @@ fn patches_of_deleted_objects_are_warned_of() {
                 .with(|patch| patch.set(&"spec.x".into(), json!(1)));
             done()
         });
-        let _operator = staffed(stage, &desk, [change]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [change]).open(&desk).await;
         let thing = stage.thing("obj", json!({}));
         let response = desk.ask(review(stage, "DELETE", None, Some(thing))).await;
         assert_eq!(response["allowed"], true);
@@ -318,8 +307,7 @@ fn validating_handlers_that_change_objects_are_warned_of() {
             done()
         });
         let mutate = change.also(on::mutate("mutate"));
-        let _operator = staffed(stage, &desk, [change, mutate]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [change, mutate]).open(&desk).await;
         for (id, is_warned) in [("mutate", false), ("validate", true)] {
             let mut incoming = kopf_core::admission::Incoming::new(creation(stage, json!({})));
             incoming.webhook = Some(id.to_owned());
@@ -343,8 +331,7 @@ fn requests_do_not_wait_for_each_other() {
             done()
         });
         let again = slow.also(on::validate("again"));
-        let _operator = staffed(stage, &desk, [slow, again]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [slow, again]).open(&desk).await;
         let since = Instant::now();
         let requests = (0..100).map(|_| desk.ask(creation(stage, json!({}))));
         let responses = futures::future::join_all(requests).await;
@@ -367,8 +354,7 @@ fn reviews_are_counted_by_outcome() {
             }
             done()
         });
-        let operator = staffed(stage, &desk, [check]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let operator = staffed(stage, &desk, [check]).open(&desk).await;
         for field in ["right", "wrong", "right"] {
             desk.ask(creation(stage, json!({"field": field}))).await;
         }

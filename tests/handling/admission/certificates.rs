@@ -75,11 +75,11 @@ fn the_first_replica_creates_the_secret_and_updates_are_conditional() {
         assert_eq!(late, None);
         assert_eq!(first.load().await.unwrap(), Some(replaced));
 
-        let secret = stage.api.get(&path(stage)).await.expect_code(200).json;
+        let secret = stage.api.found(&path(stage)).await.json;
         assert_eq!(secret["type"], "kubernetes.io/tls");
         assert_eq!(secret["metadata"]["labels"]["kopf.dev/replicas"], "op");
         assert_eq!(secret["data"]["tls.key"], STANDARD.encode("third key"));
-        stage.api.delete(&path(stage)).await.expect_code(200);
+        stage.api.deleted(&path(stage)).await;
         let deleted = first.save(certificate("fifth"), version()).await.unwrap();
         assert_eq!(deleted, None, "it is loaded and created then");
     });
@@ -93,7 +93,7 @@ fn foreign_secrets_are_errors_and_are_kept() {
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "data": data,
         });
         let secrets = stage.api.ns_path("secrets");
-        let created = stage.api.create(&secrets, &foreign).await.expect_code(201);
+        let created = stage.api.created(&secrets, &foreign).await;
         let server = Server::new().addr("127.0.0.1");
         let setup = stage.operator([check()]).settings(elected(stage));
         let setup = setup.settings(|settings| settings.admission.server = Some(Arc::new(server)));
@@ -105,7 +105,7 @@ fn foreign_secrets_are_errors_and_are_kept() {
             parts.iter().all(|part| record.message.contains(part))
         };
         assert!(records.iter().any(is_clear), "{records:?}");
-        let kept = stage.api.get(&path(stage)).await.expect_code(200).json;
+        let kept = stage.api.found(&path(stage)).await.json;
         assert_eq!(kept, created.json);
     });
 }
@@ -176,7 +176,7 @@ fn the_configuration_has_the_shared_ca_whichever_replica_writes_it() {
         let first = replica().start().await;
         let is_there = |all: &[Value]| all.len() == 1;
         let by_first = until(stage, KINDS[0], "the webhook", is_there).await;
-        let secret = stage.api.get(&path(stage)).await.expect_code(200).json;
+        let secret = stage.api.found(&path(stage)).await.json;
         let shared = secret["data"]["ca.crt"].clone();
         assert_eq!(bundles(&by_first), std::slice::from_ref(&shared));
         let second = replica().start().await;

@@ -128,9 +128,8 @@ fn every_move_of_the_server_is_told() {
     sandboxed(async |stage| {
         let desk = Desk::default();
         let operator = managing(stage, &desk, [on::validate("check")])
-            .start()
+            .open(&desk)
             .await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
         stage.settled().await;
         assert_eq!(
             webhooks(stage, KINDS[0]).await,
@@ -168,11 +167,7 @@ fn kinds_that_come_and_go_are_told() {
             "operations": ["*"], "scope": "*",
         }]);
         until(stage, KINDS[0], "the rule", |all| rules(all) == expected).await;
-        stage
-            .api
-            .delete(&crd.definition_path())
-            .await
-            .expect_code(200);
+        stage.api.deleted(&crd.definition_path()).await;
         until(stage, KINDS[0], "no rule", |all| {
             all.len() == 1 && rules(all) != expected
         })
@@ -223,7 +218,7 @@ fn a_configuration_that_somebody_has_deleted_comes_back() {
             .await;
         until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
         let path = path(KINDS[0], &managed(stage));
-        stage.api.delete(&path).await.expect_code(200);
+        stage.api.deleted(&path).await;
         desk.moves("https://localhost:2/");
         let all = until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
         assert_eq!(urls(&all), ["https://localhost:2/check"]);
@@ -291,7 +286,7 @@ fn webhooks_that_somebody_has_edited_are_taken_back() {
         edited["webhooks"][0]["timeoutSeconds"] = json!(5);
         edited["metadata"]["labels"] = json!({"edited": "yes"});
         let path = path(KINDS[0], &managed(stage));
-        stage.api.put(&path, &edited).await.expect_code(200);
+        stage.api.replaced(&path, &edited).await;
         operator.stop().await;
         let left = configuration(stage, KINDS[0]).await;
         assert_eq!(left["webhooks"].as_array().map(Vec::len), Some(1));

@@ -110,7 +110,7 @@ fn failures_name_the_object_and_the_handler() {
 
 async fn conversion(stage: &Stage) -> Value {
     let path = definition(stage);
-    let crd = stage.api.get(&path).await.expect_code(200).json;
+    let crd = stage.api.found(&path).await.json;
     crd["spec"]["conversion"].clone()
 }
 
@@ -160,11 +160,7 @@ fn changes_of_definitions_are_restored() {
             .await;
         until_converted_by(stage, "Webhook").await;
         let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
-        stage
-            .api
-            .merge(&definition(stage), &none)
-            .await
-            .expect_code(200);
+        stage.api.merged(&definition(stage), &none).await;
         until_converted_by(stage, "Webhook").await;
         desk.moves("https://other.example/");
         stage.pass(10.0).await;

@@ -130,8 +130,7 @@ fn the_server_is_told_the_same() {
 fn requests_are_answered_with_the_same() {
     sandboxed(async |stage| {
         let desk = Desk::default();
-        let _operator = staffed(stage, &desk, handlers()).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers()).open(&desk).await;
         let requests = recorded(stage, "requests.json");
         let answers = recorded(stage, "objects.json");
         let mut compared = 0;
@@ -192,8 +191,7 @@ fn printed(webhook: &str, response: &Value) -> Vec<String> {
 fn users_see_the_same() {
     sandboxed(async |stage| {
         let desk = Desk::default();
-        let _operator = staffed(stage, &desk, handlers()).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers()).open(&desk).await;
         let seen = recorded(stage, "objects.json");
         let managed = managed(stage);
         let thing = |spec: Value| stage.thing("obj", spec);

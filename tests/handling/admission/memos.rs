@@ -28,9 +28,8 @@ fn objects_are_remembered_by_their_uids() {
     everywhere(async |stage| {
         let desk = Desk::default();
         let _operator = staffed(stage, &desk, [counting(on::validate("check"))])
-            .start()
+            .open(&desk)
             .await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
         let thing = |uid: &str| {
             let mut thing = stage.thing("obj", json!({}));
             thing["metadata"]["uid"] = json!(uid);
@@ -55,8 +54,7 @@ fn what_is_to_be_created_is_not_remembered() {
             counting(on::validate("first")),
             counting(on::validate("second")),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         for _ in 0..2 {
             let response = desk.ask(creation(stage, json!({}))).await;
             assert_eq!(
@@ -77,10 +75,8 @@ fn other_handlers_of_the_object_have_the_same_memo() {
             counting(on::create("make")),
             counting(on::event("watch")),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
-        stage.create("obj", json!({})).await;
-        let object = stage.until_handled("obj").await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let object = stage.create_handled("obj", json!({})).await;
         stage.settled().await;
         let calls = || stage.journal.all().len().to_string();
         let mut before = calls();
@@ -94,8 +90,7 @@ fn other_handlers_of_the_object_have_the_same_memo() {
             stage.pass(100.0).await;
             before = calls();
         }
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         stage.pass(100.0).await;
         let asked = review(stage, "UPDATE", Some(object.clone()), Some(object));
         let response = desk.ask(asked).await;
@@ -116,8 +111,7 @@ fn a_memo_of_a_request_is_found_by_handlers_that_come_later() {
             counting(on::update("change")),
         ];
         let object = stage.create("obj", json!({})).await;
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         stage.until_handled("obj").await;
         stage.pass(100.0).await;
         let asked = review(stage, "UPDATE", Some(object.clone()), Some(object));

@@ -15,7 +15,7 @@ mod workers;
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,10 +23,11 @@ use kopf_core::admission::{
     ClientConfig, Incoming, ParseError, Refusal, ReviewHead, ServerError, Serving, Shutdown,
     Unreadable, WebhookServer, parse,
 };
+use kopf_core::sync::Mutex;
 use serde_json::{Value, json};
 
 use crate::front::Declaration;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Actor, Setup, Stage};
 
 /// Where requests are put, instead of being sent. Clones are the same desk.
 #[derive(Clone, Default)]
@@ -112,7 +113,7 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, Staff> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -187,6 +188,16 @@ fn staffed<'a>(
     stage
         .operator(handlers)
         .settings(|settings| settings.admission.server = Some(server))
+}
+
+impl<'a> Setup<'a> {
+    /// Starts the operator, and waits until its desk is open.
+    async fn open(self, desk: &Desk) -> Actor<'a> {
+        let stage = self.stage;
+        let actor = self.start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        actor
+    }
 }
 
 /// A review about a thing of the case.

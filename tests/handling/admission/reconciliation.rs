@@ -118,7 +118,7 @@ fn removed_configurations_are_restored() {
         let _operator = started(stage, "host").await;
         until_at(stage, "host").await;
         let path = path(KINDS[0], &managed(stage));
-        stage.api.delete(&path).await.expect_code(200);
+        stage.api.deleted(&path).await;
         until_at(stage, "host").await;
         assert_eq!(logged(stage, Level::INFO, ": it was removed."), 1);
     });
@@ -138,7 +138,7 @@ fn edited_webhooks_are_restored() {
             json!({"webhooks": []}),
             json!({"webhooks": null}),
         ] {
-            stage.api.merge(&path, &patch).await.expect_code(200);
+            stage.api.merged(&path, &patch).await;
             until(stage, KINDS[0], "restored", |all| json!(all) == before).await;
         }
         assert_eq!(logged(stage, Level::INFO, ": it was edited."), 3);
@@ -154,7 +154,7 @@ fn other_edits_are_left_alone() {
         let before = writes(stage);
         let path = path(KINDS[0], &managed(stage));
         let patch = json!({"metadata": {"labels": {"edited": "yes"}}});
-        stage.api.merge(&path, &patch).await.expect_code(200);
+        stage.api.merged(&path, &patch).await;
         stage.pass(2.0).await;
         assert_eq!(writes(stage), before);
     });
@@ -170,7 +170,7 @@ fn client_that_keeps_editing_is_backed_off_with_warnings() {
         for _ in 0..36_000 {
             if is_at(stage, "host").await {
                 let patch = json!({"webhooks": []});
-                stage.api.merge(&path, &patch).await.expect_code(200);
+                stage.api.merged(&path, &patch).await;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -186,11 +186,7 @@ fn client_that_keeps_editing_is_backed_off_with_warnings() {
         // It is immediate again when the other client has stopped for long enough.
         until_at(stage, "host").await;
         stage.pass(1_000.0).await;
-        stage
-            .api
-            .merge(&path, &json!({"webhooks": []}))
-            .await
-            .expect_code(200);
+        stage.api.merged(&path, &json!({"webhooks": []})).await;
         stage.pass(0.5).await;
         assert!(is_at(stage, "host").await);
     });
@@ -206,7 +202,7 @@ fn configurations_are_polled_without_permission_to_watch() {
         let _operator = started(stage, "host").await;
         until_at(stage, "host").await;
         let path = path(KINDS[0], &managed(stage));
-        stage.api.delete(&path).await.expect_code(200);
+        stage.api.deleted(&path).await;
         stage.pass(61.0).await;
         assert!(is_at(stage, "host").await);
         stage.pass(3_600.0).await;
@@ -250,7 +246,7 @@ fn paused_operators_do_not_take_over() {
         stage.pass(60.0).await;
         assert!(is_at(stage, "high").await, "the newer one is paused");
         let path = path(KINDS[0], &managed(stage));
-        stage.api.delete(&path).await.expect_code(200);
+        stage.api.deleted(&path).await;
         until_at(stage, "high").await;
         high.stop().await;
         until_at(stage, "low").await;
@@ -276,7 +272,7 @@ fn owners_of_earlier_versions_are_replaced() {
                 },
             });
             let collection = collection.trim_end_matches('/');
-            stage.api.create(collection, &object).await.expect_code(201);
+            stage.api.created(collection, &object).await;
         }
         let _operator = started(stage, "host").await;
         until_at(stage, "host").await;

@@ -28,8 +28,7 @@ fn handlers_get_all_of_the_request() {
             assert_eq!((call.retry, call.event()), (0, None));
             done()
         });
-        let _operator = staffed(stage, &desk, [check]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
         let thing = |size: u64| stage.thing("obj", json!({"size": size}));
         let mut asked = review(stage, "UPDATE", Some(thing(2)), Some(thing(1)));
         asked["request"]["subResource"] = json!("status");
@@ -53,8 +52,7 @@ fn deletions_are_about_the_object_as_it_is() {
         let desk = Desk::default();
         let only = on::mutate("only").operations([Operation::Delete]);
         let handlers = [on::validate("check"), on::mutate("change"), only];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         let thing = stage.thing("obj", json!({"keep": true}));
         desk.ask(review(stage, "DELETE", None, Some(thing.clone())))
             .await;
@@ -75,8 +73,7 @@ fn one_handler_or_all_of_them_are_asked() {
             on::validate("status").subresource("status"),
             on::create("create"),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         for (hint, expected) in [
             (None, vec!["plain", "field/spec.field"]),
             (Some("plain"), vec!["plain"]),
@@ -100,8 +97,7 @@ fn unknown_handler_ids_are_refused_and_never_admitted() {
     everywhere(async |stage| {
         let desk = Desk::default();
         let handlers = [on::validate("plain"), on::create("create")];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         for id in ["unknown", "create", "plain/", "/"] {
             let mut incoming = Incoming::new(creation(stage, json!({})));
             incoming.webhook = Some(id.to_owned());
@@ -129,8 +125,7 @@ fn operations_are_enforced_in_reviews() {
             // The same id and URL for other operations.
             on::validate("creations").operations([Operation::Delete]),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         let thing = || Some(stage.thing("obj", json!({})));
         for (asked, hint, expected) in [
             (
@@ -174,8 +169,7 @@ fn any_subresource_includes_the_main_resource() {
             on::validate("any").subresource("*"),
             on::validate("status").subresource("status"),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         for (subresource, expected) in [
             (json!(null), vec!["main", "any"]),
             (json!("status"), vec!["any", "status"]),
@@ -206,8 +200,7 @@ fn filters_look_at_the_object_and_at_the_request() {
                 review.userinfo["groups"][0] == "people" && !review.dryrun && review.old.is_none()
             }),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         let mut thing = stage.thing("obj", json!({"field": "right"}));
         thing["metadata"]["labels"] = json!({"mine": ""});
         thing["metadata"]["annotations"] = json!({"mine": "yes"});
@@ -239,8 +232,7 @@ fn a_filter_that_fails_is_no_permission() {
             on::validate("first"),
             on::validate("bad").when_fails("it is broken"),
         ];
-        let _operator = staffed(stage, &desk, handlers).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
         let incoming = Incoming::new(creation(stage, json!({})));
         let refusal = desk.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);
@@ -257,8 +249,9 @@ fn a_filter_that_fails_is_no_permission() {
 fn what_is_no_review_of_a_known_kind_is_refused() {
     everywhere(async |stage| {
         let desk = Desk::default();
-        let _operator = staffed(stage, &desk, [on::validate("check")]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [on::validate("check")])
+            .open(&desk)
+            .await;
         let mut unknown = creation(stage, json!({}));
         unknown["request"]["resource"]["resource"] = json!("nothings");
         let mut nobody = creation(stage, json!({}));
@@ -284,8 +277,7 @@ fn kinds_can_come_later() {
         let desk = Desk::default();
         let group = stage.api.group();
         let late = on::validate("late").on(&[&group, "v1", "others"]);
-        let _operator = staffed(stage, &desk, [late]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [late]).open(&desk).await;
         let incoming = || {
             let mut review = creation(stage, json!({}));
             review["request"]["resource"]["resource"] = json!("others");
@@ -323,8 +315,7 @@ fn indices_are_there() {
             call.admission().unwrap().warnings.push(names.join(","));
             done()
         });
-        let _operator = staffed(stage, &desk, [by_colour, check]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [by_colour, check]).open(&desk).await;
         stage
             .until_so("the index", || stage.index("colours") != json!({}))
             .await;
@@ -358,8 +349,9 @@ fn a_server_can_be_set_by_startup_handlers() {
 fn server_is_stopped_by_the_signal_and_awaited() {
     everywhere(async |stage| {
         let desk = Desk::default();
-        let operator = staffed(stage, &desk, [on::validate("check")]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let operator = staffed(stage, &desk, [on::validate("check")])
+            .open(&desk)
+            .await;
         assert!(!desk.has_stopped());
         operator.stop().await;
         assert!(desk.has_stopped());
@@ -371,8 +363,9 @@ fn server_is_stopped_by_the_signal_and_awaited() {
 fn server_that_ignores_the_signal_is_dropped_with_a_warning() {
     sandboxed(async |stage| {
         let desk = Desk::ignoring_shutdown();
-        let operator = staffed(stage, &desk, [on::validate("check")]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let operator = staffed(stage, &desk, [on::validate("check")])
+            .open(&desk)
+            .await;
         operator.stop().await;
         assert!(!desk.is_open() && !desk.has_stopped());
         assert_eq!(hung(stage), 1);
@@ -397,8 +390,7 @@ fn absent_certificates_are_not_empty_ones() {
                 .push(format!("{:?}", admission.review.sslpeer));
             done()
         });
-        let _operator = staffed(stage, &desk, [check]).start().await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
+        let _operator = staffed(stage, &desk, [check]).open(&desk).await;
         for (sslpeer, expected) in [
             (None, "None"),
             (Some(json!(null)), "None"),

@@ -62,9 +62,8 @@ fn reviews_and_handlers_share_one_limit() {
         let desk = Desk::default();
         let _operator = staffed(stage, &desk, [make, check])
             .settings(|settings| settings.execution.max_workers = Some(1))
-            .start()
+            .open(&desk)
             .await;
-        stage.until_so("the desk to open", || desk.is_open()).await;
         stage.create("obj", json!({})).await;
         begun.notified().await;
         let mut asking = pin!(desk.ask(creation(stage, json!({}))));

@@ -55,8 +55,7 @@ fn what_it_leaves_behind_is_seen_as_its_last_words() {
 fn what_has_ended_by_itself_is_over() {
     sandboxed(async |stage| {
         let operator = stage.run([on::daemon("watch")]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(operator.inspect().snapshot().daemons, 0);
         let message = "Daemon 'watch' has exited on its own and will not be retried or restarted.";
         assert_eq!(stage.log.count("obj", message), 1);
@@ -70,11 +69,9 @@ fn what_has_ended_by_itself_is_over() {
         stage.relist();
         stage.pass(60.0).await;
         stage.journal.only("watch");
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         // Another object of that name is another object.
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(stage.journal.count("watch"), 2);
     });
 }

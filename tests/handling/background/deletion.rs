@@ -21,8 +21,7 @@ fn those_that_listen_end_at_once() {
             .until_so("both to run", || stage.journal.all().len() == 2)
             .await;
         stage.settled().await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         let reason = StopReason::RESOURCE_DELETED | StopReason::DONE;
         stage
             .until_so("the daemon to end", || flags.last() == reason)
@@ -35,8 +34,7 @@ fn the_object_waits_for_those_that_are_slow() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([slow(&flags, 30)]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.pass(29.0).await;
         assert_eq!(flags.last(), StopReason::RESOURCE_DELETED);
@@ -62,8 +60,7 @@ fn one_that_ends_while_another_is_given_a_chance_is_noticed() {
             })
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.pass(10.0).await;
         assert!(stage.get("obj").await.is_null(), "both have ended");
@@ -78,8 +75,7 @@ fn stages_of_one_that_does_not_listen() {
             .cancellation_backoff(3.0)
             .cancellation_timeout(5.0);
         let operator = stage.run([watch]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.pass(2.9).await;
         let reason = StopReason::RESOURCE_DELETED | StopReason::DAEMON_SIGNALLED;
@@ -115,8 +111,7 @@ fn cancellation_without_a_backoff_is_immediate() {
     sandboxed(async |stage| {
         let watch = on::daemon("watch").cancellation_timeout(5.0).ignores_all();
         let _operator = stage.run([watch]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.settled().await;
         assert!(stage.get("obj").await.is_null());
@@ -138,8 +133,7 @@ fn without_limits_it_is_looked_at_from_time_to_time() {
             })
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.pass(50.5).await;
         let count = |message| stage.log.count("obj", message);
@@ -163,8 +157,7 @@ fn touching_goes_with_stopping_too() {
             .settings(|settings| settings.persistence.touching = true)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.pass(25.0).await;
         let object = stage.get("obj").await;
@@ -188,8 +181,7 @@ fn deletion_handlers_run_meanwhile() {
             done()
         });
         let _operator = stage.run([slow(&flags, 30), unmake]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.pass(20.0).await;
         assert_eq!(
@@ -213,8 +205,7 @@ fn the_object_waits_for_deletion_handlers_too() {
             done()
         });
         let _operator = stage.run([on::daemon("watch").waits(), unmake]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.delete("obj").await;
         stage.pass(5.0).await;
         assert!(!finalizers(&stage.get("obj").await).is_empty());
@@ -257,10 +248,8 @@ fn a_slow_exit_can_be_made_an_instant_one() {
             })
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.create_settled("obj", json!({})).await;
+        stage.delete_wholly("obj").await;
         assert!(
             !stage.log.has("obj", "is still exiting"),
             "it was waited for"
@@ -277,10 +266,8 @@ fn an_instant_exit_can_be_not_waited_for() {
             .settings(|settings| settings.background.instant_exit_zero_time_cycles = None)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.create_settled("obj", json!({})).await;
+        stage.delete_wholly("obj").await;
         assert!(
             stage.log.has("obj", "is still exiting"),
             "it was not waited for"

@@ -43,8 +43,7 @@ fn stages_go_on_while_the_operator_ends() {
             .cancellation_backoff(20.0)
             .cancellation_timeout(30.0);
         let operator = stage.run([watch]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let begun = Instant::now();
         operator.stop().await;
         assert_eq!(begun.elapsed().as_secs(), 20);
@@ -63,8 +62,7 @@ fn time_enough_is_enough() {
         let operator = stage
             .run([slow(&flags, 15).cancellation_backoff(20.0)])
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let begun = Instant::now();
         operator.stop().await;
         assert_eq!(begun.elapsed().as_secs(), 15);
@@ -79,8 +77,7 @@ fn those_without_limits_are_aborted_soon() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([slow(&flags, 1000)]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let inspect = operator.inspect();
         let begun = Instant::now();
         operator.stop().await;
@@ -101,8 +98,7 @@ fn nothing_survives_an_operator_that_is_killed() {
         let flags = Flags::default();
         let handlers = [slow(&flags, 0), on::timer("tick").interval(10.0)];
         let operator = stage.run(handlers).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let inspect = operator.inspect();
         operator.kill().await;
         sleep(Duration::from_secs(100)).await;

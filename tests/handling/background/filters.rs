@@ -39,8 +39,7 @@ fn they_come_and_go_with_the_match() {
         let flags = Flags::default();
         let operator = stage.run([slow(&flags, 0.0)]).await;
         let count = || operator.inspect().snapshot().daemons;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!((count(), stage.writes().len()), (0, 0));
         stage.merge("obj", label(json!("yes"))).await;
         stage
@@ -89,8 +88,7 @@ fn all_filters_count() {
             let now = operator.inspect().snapshot();
             (now.daemons, now.timers)
         };
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert_eq!(count(), (1, 0));
         stage.merge("obj", json!({"spec": {"on": 1}})).await;
         stage.settled().await;
@@ -188,8 +186,7 @@ fn a_filter_that_fails_keeps_nobody_else_from_running() {
             on::create("make"),
         ];
         let operator = stage.run(handlers).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         sleep(Duration::from_secs(25)).await;
         assert_eq!(operator.inspect().snapshot().daemons, 1);
         assert_eq!(stage.journal.count("tick"), 3);

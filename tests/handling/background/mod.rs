@@ -11,9 +11,10 @@ mod spawning;
 mod timers;
 mod vanishing;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use kopf_core::sync::Mutex;
 use kopf_engine::daemons::{StopReason, Stopped};
 use kopf_engine::invocation::Call;
 use serde_json::json;
@@ -37,14 +38,14 @@ struct Flags(Arc<Mutex<Vec<Stopped>>>);
 impl Flags {
     fn keep(&self, call: &Call) -> Stopped {
         let flag = call.stopped.clone().expect("it is a daemon or a timer");
-        let mut flags = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flags = self.0.lock();
         flags.push(flag.clone());
         flag
     }
 
     /// The reasons of all, in the order of their calls.
     fn reasons(&self) -> Vec<StopReason> {
-        let flags = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let flags = self.0.lock();
         flags.iter().map(Stopped::reason).collect()
     }
 

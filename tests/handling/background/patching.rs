@@ -157,8 +157,7 @@ fn transformations_are_refused_and_carried_over() {
         });
         let _operator = stage.run([tick.initial_delay(10.0)]).await;
         let since = stage.now();
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.pass(9.0).await;
         change_unseen(stage).await;
         stage.pass(2.0).await;
@@ -181,8 +180,7 @@ fn the_last_words_are_not_lost() {
                 done()
             });
         let operator = stage.run([watch]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         change_unseen(stage).await;
         stage.pass(5.0).await;
         assert_eq!(stage.get("obj").await["spec"]["list"], json!([0]));
@@ -194,8 +192,7 @@ fn the_last_words_are_not_lost() {
 fn errors_of_the_server_are_outlived() {
     sandboxed(async |stage| {
         let operator = stage.run([counting().initial_delay(5.0)]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         let refused = Fault::error(403).verb(Verb::Patch).kind("things");
         stage.faults().inject(refused.times(3));
         stage.pass(60.0).await;
@@ -236,8 +233,7 @@ fn an_object_that_is_gone_is_not_missed() {
         });
         let watch = watch.when(|cause| cause.body.spec()["off"].is_null());
         let operator = stage.run([watch]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.merge("obj", json!({"spec": {"off": true}})).await;
         stage
             .until("obj", "free", |object| finalizers(object).is_empty())

@@ -52,8 +52,7 @@ fn those_that_end_slower_than_the_pause_come_back_too() {
         let flags = Flags::default();
         let watch = silent("watch", &flags, 60).cancellation_backoff(100.0);
         let operator = stage.operator([watch]).peer("me", 0).start().await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         paused(stage).await;
         stage.pass(5.0).await;
         stage.remove_peer("boss").await;
@@ -78,8 +77,7 @@ fn objects_deleted_in_a_pause_are_released_after_it() {
             .peer("me", 0)
             .start()
             .await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         paused(stage).await;
         stage.delete("obj").await;
         stage.pass(100.0).await;

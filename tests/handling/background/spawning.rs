@@ -53,8 +53,7 @@ fn objects_get_the_finalizer_and_nothing_else() {
 fn they_do_not_wait_for_the_finalizer() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::daemon("watch").waits()]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         assert!(finalizers(&stage.journal.only("watch").body).is_empty());
     });
 }
@@ -82,8 +81,7 @@ fn they_start_anew_with_the_operator() {
 fn relisting_does_not_start_them_again() {
     sandboxed(async |stage| {
         let _operator = stage.run([on::daemon("watch").waits()]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.relist();
         stage.pass(60.0).await;
         stage.journal.only("watch");
@@ -117,16 +115,13 @@ fn they_live_beside_handlers_of_changes() {
         });
         let handlers = [watch, on::create("make"), on::update("change")];
         let _operator = stage.run(handlers).await;
-        stage.create("obj", json!({})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({})).await;
         stage.merge("obj", json!({"spec": {"x": 1}})).await;
-        stage.until_handled("obj").await;
-        stage.settled().await;
+        stage.until_settled("obj").await;
         assert_eq!(stage.journal.count("watch"), 1);
         assert_eq!(stage.journal.count("make"), 1);
         assert_eq!(stage.journal.count("change"), 1);
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        stage.delete_wholly("obj").await;
         stage
             .until_so("the daemon to end", || flags.last().bits() == 4 + 1)
             .await;

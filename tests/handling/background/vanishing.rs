@@ -24,8 +24,7 @@ fn those_of_an_object_that_is_gone_are_stopped() {
         let flags = Flags::default();
         let handlers = [listening(&flags), on::timer("tick").interval(600.0)];
         let operator = stage.run(handlers).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         // Somebody takes the finalizer away, and the object goes at once.
         let none = json!({"metadata": {"finalizers": []}});
         stage.faults().kill_watches();
@@ -46,8 +45,7 @@ fn those_of_an_object_that_is_not_listed_are_stopped() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([listening(&flags)]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.relist();
         let none = json!({"metadata": {"finalizers": []}});
         stage.merge("obj", none).await;
@@ -66,8 +64,7 @@ fn the_next_object_of_that_name_has_its_own() {
     sandboxed(async |stage| {
         let flags = Flags::default();
         let operator = stage.run([listening(&flags)]).await;
-        stage.create("obj", json!({})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({})).await;
         stage.relist();
         stage
             .merge("obj", json!({"metadata": {"finalizers": []}}))
@@ -93,17 +90,13 @@ fn those_of_a_kind_that_is_served_anew_do_not_run_twice() {
         let crd = stage.api.crd().named("gadgets", "gadget", "Gadget");
         let crd = crd.create().await;
         let object = crd.object("it", json!({}));
-        stage
-            .api
-            .create(&crd.path(), &object)
-            .await
-            .expect_code(201);
+        stage.api.created(&crd.path(), &object).await;
         stage.pass(60.0).await;
         assert_eq!(flags.reasons(), [StopReason::NONE]);
         // Its other names have changed, so that other handlers may be meant.
         let patch = json!({"spec": {"names": {"shortNames": ["gd"]}}});
         let definition = crd.definition_path();
-        stage.api.merge(&definition, &patch).await.expect_code(200);
+        stage.api.merged(&definition, &patch).await;
         stage.pass(20.0).await;
         let reason = StopReason::OPERATOR_PAUSING | StopReason::DAEMON_SIGNALLED;
         assert_eq!(flags.reasons(), [reason], "it still ends");

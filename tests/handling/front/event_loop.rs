@@ -9,12 +9,13 @@ use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, MutexGuard, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kopf_core::outcome::HandlerError;
+use kopf_core::sync::Mutex;
 use kopf_engine::invocation::{HandlerResult, Host, Hosted, Work};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -222,5 +223,5 @@ impl Busy {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

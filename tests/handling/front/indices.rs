@@ -19,7 +19,7 @@ pub(crate) fn indices(handlers: &[Declaration]) -> Indices {
         .iter()
         .filter(|handler| handler.kind == HandlerKind::Index);
     let index = || Arc::new(Texts::default()) as Arc<dyn AnyIndex>;
-    kept.map(|handler| (handler.id.as_str(), index())).collect()
+    kept.map(|handler| (&*handler.id, index())).collect()
 }
 
 /// Success of an index handler with these entries.

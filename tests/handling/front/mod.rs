@@ -13,16 +13,16 @@ mod outcomes;
 
 use std::any::Any;
 use std::future::Future;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kopf_core::cause::Cause;
 use kopf_core::field::FieldPath;
-use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, WhenFilter, when_fn};
+use kopf_core::filter::{MetaCriterion, ValueCriterion, WhenFilter, when_fn};
 use kopf_core::handler::{
-    Activity, Conversion, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param,
-    Retrying, Webhook,
+    Activity, Conversion, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, Param,
 };
 use kopf_core::patch::BoxError;
 use kopf_core::selector::{Selector, SelectorSpec};
@@ -44,18 +44,22 @@ fn parse(selector: &[&str]) -> Selector {
 /// A handler as a case declares it. It can be used again and again, in several operators.
 #[derive(Clone)]
 pub(crate) struct Declaration {
-    id: String,
-    function: u64,
-    kind: HandlerKind,
-    selector: Option<Selector>,
-    owns: Vec<Selector>,
-    filters: Filters,
-    retrying: Retrying,
-    initial_delay: Option<InitialDelay>,
-    webhook: Webhook,
-    conversion: Option<Conversion>,
-    param: Option<Param>,
+    spec: HandlerSpec,
     run: Arc<dyn Fn(Call) -> Work + Send + Sync>,
+}
+
+impl Deref for Declaration {
+    type Target = HandlerSpec;
+
+    fn deref(&self) -> &HandlerSpec {
+        &self.spec
+    }
+}
+
+impl DerefMut for Declaration {
+    fn deref_mut(&mut self) -> &mut HandlerSpec {
+        &mut self.spec
+    }
 }
 
 /// Handlers of creations, and so on. They do nothing, successfully, unless told otherwise.
@@ -146,18 +150,9 @@ pub(crate) mod on {
 impl Declaration {
     fn new(id: &str, kind: HandlerKind) -> Self {
         static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
+        let function = FunctionId::Number(FUNCTIONS.fetch_add(1, Ordering::Relaxed));
         Self {
-            id: id.to_owned(),
-            function: FUNCTIONS.fetch_add(1, Ordering::Relaxed),
-            kind,
-            selector: None,
-            owns: Vec::new(),
-            filters: Filters::default(),
-            retrying: Retrying::default(),
-            initial_delay: None,
-            webhook: Webhook::default(),
-            conversion: None,
-            param: None,
+            spec: HandlerSpec::new(id, function, kind),
             run: Arc::new(|_| Work::Async(Box::pin(async { done() }))),
         }
     }
@@ -200,12 +195,10 @@ impl Declaration {
     }
 
     /// The same function as a handler of another kind, as decorators are stacked.
-    pub(crate) fn also(&self, other: Self) -> Self {
-        Self {
-            function: self.function,
-            run: Arc::clone(&self.run),
-            ..other
-        }
+    pub(crate) fn also(&self, mut other: Self) -> Self {
+        other.function = self.function;
+        other.run = Arc::clone(&self.run);
+        other
     }
 
     /// Other objects than the things of the case.
@@ -332,22 +325,14 @@ impl Declaration {
     }
 
     fn build(&self, group: &str, witness: &Witness) -> Handler {
-        let selector = self.selector.clone();
-        let selector = selector.unwrap_or_else(|| parse(&[group, "v1", "things"]));
-        let mut spec = HandlerSpec::new(&*self.id, FunctionId::Number(self.function), self.kind);
-        if !matches!(self.kind, HandlerKind::Sub { .. }) && self.kind.is_for_objects() {
-            spec.selector = Some(selector);
-        }
-        if self.kind == HandlerKind::Child && self.selector.is_none() {
+        let mut spec = self.spec.clone();
+        let is_sub = matches!(self.kind, HandlerKind::Sub { .. });
+        if is_sub || !self.kind.is_for_objects() {
             spec.selector = None;
+        } else if self.kind != HandlerKind::Child {
+            let things = || parse(&[group, "v1", "things"]);
+            spec.selector.get_or_insert_with(things);
         }
-        spec.owns.clone_from(&self.owns);
-        spec.filters = self.filters.clone();
-        spec.retrying = self.retrying;
-        spec.initial_delay.clone_from(&self.initial_delay);
-        spec.webhook.clone_from(&self.webhook);
-        spec.conversion.clone_from(&self.conversion);
-        spec.param.clone_from(&self.param);
         let function: Function = Arc::new(Closure {
             run: Arc::clone(&self.run),
             witness: witness.clone(),

@@ -1,7 +1,8 @@
 //! Memos of this front: notes under texts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use kopf_core::sync::Mutex;
 use kopf_engine::invocation::{Call, FilterContext};
 use kopf_engine::memos::{Memo, MemoFactory};
 use serde_json::{Map, Value};
@@ -21,7 +22,7 @@ impl MemoFactory for Notebook {
     fn for_object(&self, operator: &Memo) -> Memo {
         let notes = operator.downcast_ref::<Notes>();
         let notes = notes.expect("the operator has notes, too");
-        let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = notes.lock();
         Arc::new(Mutex::new(notes.clone()))
     }
 }
@@ -30,12 +31,12 @@ impl MemoFactory for Notebook {
 pub(crate) fn notes<R>(call: &Call, action: impl FnOnce(&mut Map<String, Value>) -> R) -> R {
     let notes = call.memo.get().downcast_ref::<Notes>();
     let notes = notes.expect("all memos here are notes");
-    action(&mut notes.lock().unwrap_or_else(PoisonError::into_inner))
+    action(&mut notes.lock())
 }
 
 /// The notes about the object that a filter is asked about.
 pub(crate) fn notes_of(context: &FilterContext) -> Map<String, Value> {
     let notes = context.memo.get().downcast_ref::<Notes>();
     let notes = notes.expect("all memos here are notes");
-    notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    notes.lock().clone()
 }

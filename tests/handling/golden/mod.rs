@@ -48,6 +48,12 @@ impl<'a> Golden<'a> {
             .await;
     }
 
+    /// Waits until the object is as it was recorded after this step, and the operator has settled.
+    pub(crate) async fn settles(&self, step: &str) {
+        self.reaches(step).await;
+        self.stage.settled().await;
+    }
+
     /// Compares everything that was written, to the objects and to their k8s-events.
     pub(crate) fn compare_writes(&self) {
         let ours = likeness::of_calls(&self.stage.recorder.calls());

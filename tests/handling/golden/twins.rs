@@ -51,8 +51,7 @@ fn fails(times: u32, message: &'static str) -> impl Fn(Call) -> std::future::Rea
 }
 
 async fn delete_and_wait(stage: &Stage) {
-    stage.delete("obj").await;
-    stage.until_gone("obj").await;
+    stage.delete_wholly("obj").await;
     stage
         .until_so("the end to be noticed", || {
             stage.log.has("obj", "Deleted, really deleted")
@@ -68,8 +67,7 @@ fn s01_create_result() {
             .does(|call| async move { gives(json!({"seen": call.body().spec()["field"]})) });
         let _operator = stage.run([make]).await;
         stage.create("obj", spec()).await;
-        golden.reaches("created").await;
-        stage.settled().await;
+        golden.settles("created").await;
         delete_and_wait(stage).await;
         golden.compare_writes();
         golden.compare_log();
@@ -83,8 +81,7 @@ fn s02_finalizer() {
         let unmake = on::delete("unmake").does(|_| async { gives(json!("gone")) });
         let _operator = stage.run([on::create("make"), unmake]).await;
         stage.create("obj", spec()).await;
-        golden.reaches("created").await;
-        stage.settled().await;
+        golden.settles("created").await;
         delete_and_wait(stage).await;
         golden.reaches("deleted").await;
         golden.compare_writes();
@@ -105,8 +102,7 @@ fn s03_temporary() {
         let _operator = stage.run([make]).await;
         stage.create("obj", spec()).await;
         golden.reaches("first failure").await;
-        golden.reaches("done").await;
-        stage.settled().await;
+        golden.settles("done").await;
         golden.compare_writes();
         golden.compare_log();
     });
@@ -129,8 +125,7 @@ fn s04_arbitrary_retries() {
         let _operator = stage.run([make, ignored, permanent]).await;
         stage.create("obj", spec()).await;
         golden.reaches("in progress").await;
-        golden.reaches("done").await;
-        stage.settled().await;
+        golden.settles("done").await;
         golden.compare_writes();
         golden.compare_log();
     });
@@ -153,8 +148,7 @@ fn s06_two_handlers() {
             .does(|_| async { gives(json!(1)) });
         let _operator = stage.run([first, second, third, never]).await;
         stage.create("obj", spec()).await;
-        golden.reaches("done").await;
-        stage.settled().await;
+        golden.settles("done").await;
         golden.compare_writes();
         golden.compare_log();
     });
@@ -184,8 +178,7 @@ fn s07_subhandlers() {
         let _operator = stage.run([make]).await;
         stage.create("obj", spec()).await;
         golden.reaches("in progress").await;
-        golden.reaches("done").await;
-        stage.settled().await;
+        golden.settles("done").await;
         golden.compare_writes();
         golden.compare_log();
     });
@@ -216,24 +209,20 @@ fn s08_update_diff() {
         stage
             .create_with("obj", json!({"metadata": labels, "spec": spec()}))
             .await;
-        golden.reaches("created").await;
-        stage.settled().await;
+        golden.settles("created").await;
         let change = json!({
             "metadata": {"labels": {"a": null, "b": "2"}},
             "spec": {"field": "other", "extra": {"x": {"y": 1}}},
         });
         stage.merge("obj", change).await;
-        golden.reaches("updated").await;
-        stage.settled().await;
+        golden.settles("updated").await;
         stage
             .merge_status("obj", json!({"status": {"noise": 1}}))
             .await;
-        golden.reaches("status only").await;
-        stage.settled().await;
+        golden.settles("status only").await;
         let change = json!({"spec": {"field": null, "items": ["a", "b", "c"]}});
         stage.merge("obj", change).await;
-        golden.reaches("field removed").await;
-        stage.settled().await;
+        golden.settles("field removed").await;
         golden.compare_writes();
         golden.compare_log();
     });
@@ -252,20 +241,17 @@ fn s09_resume_downtime() {
             on::update("changed").does(|call| async move { gives(json!({"diff": diff(&call)})) });
         let operator = stage.run([up, resumed, changed]).await;
         stage.create("obj", spec()).await;
-        golden.reaches("created").await;
-        stage.settled().await;
+        golden.settles("created").await;
 
         operator.restart().await;
-        golden.reaches("resumed").await;
-        stage.settled().await;
+        golden.settles("resumed").await;
 
         operator.stop().await;
         stage
             .merge("obj", json!({"spec": {"field": "while-away"}}))
             .await;
         operator.start().await;
-        golden.reaches("updated and resumed").await;
-        stage.settled().await;
+        golden.settles("updated and resumed").await;
 
         operator.restart().await;
         stage
@@ -303,10 +289,8 @@ fn s11_timer_daemon() {
             });
         let _operator = stage.run([tick, watch]).await;
         stage.create("obj", spec()).await;
-        golden.reaches("running").await;
-        stage.settled().await;
-        stage.delete("obj").await;
-        stage.until_gone("obj").await;
+        golden.settles("running").await;
+        stage.delete_wholly("obj").await;
         stage.settled().await;
         golden.compare_all_without_order();
     });
@@ -333,11 +317,9 @@ fn s12_event_patch() {
             .create_with("obj", json!({"metadata": labels, "spec": spec()}))
             .await;
         let _operator = stage.run([spy, labelled]).await;
-        golden.reaches("listed").await;
-        stage.settled().await;
+        golden.settles("listed").await;
         stage.create("obj2", spec()).await;
-        golden.reaches("added").await;
-        stage.settled().await;
+        golden.settles("added").await;
         golden.compare_writes();
         golden.compare_log();
     });
@@ -369,8 +351,7 @@ fn s13_custom_storages() {
             .await;
         stage.create("obj", spec()).await;
         golden.reaches("in progress").await;
-        golden.reaches("done").await;
-        stage.settled().await;
+        golden.settles("done").await;
         delete_and_wait(stage).await;
         golden.compare_writes();
         golden.compare_log();
@@ -391,8 +372,7 @@ fn s14_long_ids() {
         let spec = json!({"field": "ä中😀", "m": 1000, "n": 1});
         stage.create("obj", spec).await;
         // Its moment "in progress" was recorded too late: it shows the end, too.
-        golden.reaches("done").await;
-        stage.settled().await;
+        golden.settles("done").await;
         golden.compare_writes();
         golden.compare_log();
     });
@@ -439,19 +419,15 @@ fn s17_stealth_filters() {
         let make = going(on::create("make")).does(|_| async { gives(json!(1)) });
         let change = going(on::update("change")).does(|_| async { gives(json!(2)) });
         let _operator = stage.run([make, change, going(on::delete("unmake"))]).await;
-        stage.create("obj", spec()).await;
-        stage.settled().await;
+        stage.create_settled("obj", spec()).await;
         golden.reaches("stealth").await;
         let label = |value: Value| json!({"metadata": {"labels": {"go": value}}});
         stage.merge("obj", label(json!("yes"))).await;
-        golden.reaches("matched").await;
-        stage.settled().await;
+        golden.settles("matched").await;
         stage.merge("obj", label(json!(null))).await;
-        golden.reaches("unmatched").await;
-        stage.settled().await;
+        golden.settles("unmatched").await;
         stage.merge("obj", label(json!("yes"))).await;
-        golden.reaches("matched again").await;
-        stage.settled().await;
+        golden.settles("matched again").await;
         delete_and_wait(stage).await;
         golden.compare_writes();
         golden.compare_log();

@@ -101,7 +101,7 @@ fn other_kinds_wait_too_and_only_once() {
     sandboxed(async |stage| {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map"}});
         let path = stage.api.ns_path("configmaps");
-        stage.api.create(&path, &map).await.expect_code(201);
+        stage.api.created(&path, &map).await;
         let handlers = [
             slow("slow", 10).on(&["v1", "configmaps"]),
             counting(on::create("made"), "slow"),
@@ -115,7 +115,7 @@ fn other_kinds_wait_too_and_only_once() {
         // From now on, nobody waits for anything.
         let mut later = map.clone();
         later["metadata"]["name"] = json!("later");
-        stage.api.create(&path, &later).await.expect_code(201);
+        stage.api.created(&path, &later).await;
         stage.create("other", json!({})).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(stage.journal.count("made"), 2);

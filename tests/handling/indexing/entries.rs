@@ -80,8 +80,7 @@ fn nothing_left_means_that_entries_are_kept() {
             }
         });
         let _operator = stage.run([keys]).await;
-        stage.create("obj", json!({"key": "one"})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"key": "one"})).await;
         stage.merge("obj", json!({"spec": {"key": null}})).await;
         stage.settled().await;
         assert_eq!(stage.journal.count("keys"), 2);
@@ -135,9 +134,8 @@ fn several_handlers_can_share_an_index_and_the_last_one_decides() {
         let _operator = stage.run([first, second]).await;
         stage.create("a", json!({"key": "one"})).await;
         stage
-            .create("b", json!({"key": "one", "second": true}))
+            .create_settled("b", json!({"key": "one", "second": true}))
             .await;
-        stage.settled().await;
         assert_eq!(stage.index("shared"), json!({"one": ["a"], "second": [2]}));
         assert_eq!(stage.journal.count("shared"), 3);
     });
@@ -182,8 +180,7 @@ fn all_handlers_can_look_and_indices_can_be_of_indices() {
         let _operator = stage.run([by_key("keys"), counts, made]).await;
         stage.settled().await;
         assert_eq!(stage.index("counts"), json!({"a": [1]}));
-        stage.create("b", json!({"key": "one"})).await;
-        let b = stage.until_handled("b").await;
+        let b = stage.create_handled("b", json!({"key": "one"})).await;
         assert_eq!(b["status"]["made"], 2);
     });
 }

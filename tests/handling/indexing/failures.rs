@@ -36,8 +36,7 @@ async fn set(stage: &Stage, mode: &str, value: u32) {
 
 /// Creates an indexed object, makes the handler fail, and then work again.
 async fn after(stage: &Stage, mode: &str, delay: f64) -> [serde_json::Value; 2] {
-    stage.create("obj", json!({"value": 1})).await;
-    stage.settled().await;
+    stage.create_settled("obj", json!({"value": 1})).await;
     assert_eq!(stage.index("id"), json!({"key": [1]}));
     set(stage, mode, 2).await;
     stage.pass(if mode == "slow" { 100.0 } else { 0.0 }).await;
@@ -105,8 +104,7 @@ fn permanent_errors_are_for_ever() {
             let never = after(stage, mode, 100_000.0).await;
             assert_eq!(never, [json!({}), json!({})]);
             assert_eq!(stage.journal.count("id"), 2);
-            stage.create("other", json!({"value": 5})).await;
-            stage.settled().await;
+            stage.create_settled("other", json!({"value": 5})).await;
             assert_eq!(
                 stage.index("id"),
                 json!({"key": [5]}),
@@ -139,8 +137,9 @@ fn one_that_fails_does_not_concern_the_others() {
         let fine = on::index("fine").does(|call| async move { indexed(&call, json!({"x": 1})) });
         let handlers = [failing("id"), fine, on::create("made")];
         let _operator = stage.run(handlers).await;
-        stage.create("obj", json!({"mode": "permanent"})).await;
-        stage.until_handled("obj").await;
+        stage
+            .create_handled("obj", json!({"mode": "permanent"}))
+            .await;
         assert_eq!(stage.index("id"), json!({}));
         assert_eq!(stage.index("fine"), json!({"x": [1]}));
         let errors = stage.log.of("obj").into_iter();
@@ -158,8 +157,7 @@ fn a_filter_that_fails_changes_nothing() {
             on::create("made"),
         ];
         let _operator = stage.run(handlers).await;
-        stage.create("obj", json!({"value": 1})).await;
-        stage.until_handled("obj").await;
+        stage.create_handled("obj", json!({"value": 1})).await;
         assert_eq!(stage.index("broken"), json!({}));
         assert_eq!(stage.index("id"), json!({"key": [1]}));
     });

@@ -35,8 +35,7 @@ fn everything_is_indexed_anew_after_a_restart() {
     sandboxed(async |stage| {
         let operator = stage.run([by_key("keys"), on::create("made")]).await;
         stage.create("a", json!({"key": "one"})).await;
-        stage.create("b", json!({"key": "one"})).await;
-        stage.settled().await;
+        stage.create_settled("b", json!({"key": "one"})).await;
         operator.stop().await;
         assert_eq!(
             stage.index("keys"),
@@ -59,14 +58,13 @@ fn everything_is_indexed_anew_after_a_restart() {
 fn a_kind_that_is_gone_leaves_nothing_behind() {
     sandboxed(async |stage| {
         let _operator = stage.run([by_key("keys")]).await;
-        stage.create("obj", json!({"key": "one"})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"key": "one"})).await;
         assert_eq!(stage.index("keys"), json!({"one": ["obj"]}));
         let crd = format!(
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{}",
             stage.api.group()
         );
-        stage.api.delete(&crd).await.expect_code(200);
+        stage.api.deleted(&crd).await;
         stage.pass(60.0).await;
         assert_eq!(stage.index("keys"), json!({}));
     });

@@ -78,8 +78,7 @@ fn memos_last_while_nothing_happens_and_end_with_the_object() {
         assert_eq!(stage.get("obj").await["status"]["changed"], 2);
         stage.delete("obj").await;
         stage.settled().await;
-        stage.create("obj", json!({"field": 0})).await;
-        stage.settled().await;
+        stage.create_settled("obj", json!({"field": 0})).await;
         assert_eq!(
             stage.get("obj").await["status"]["made"],
             1,

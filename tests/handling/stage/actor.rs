@@ -1,11 +1,12 @@
 //! An operator in a case: prepared, started, stopped, killed, started again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kopf_client::Client;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::Settings;
+use kopf_core::sync::Mutex;
 use kopf_core::wording::Style;
 use kopf_engine::Operator;
 use kopf_engine::inspect::Inspect;
@@ -23,7 +24,7 @@ use crate::front::{Declaration, EventLoop, Notebook, Witness, indices, registry}
 /// An operator to be started.
 #[must_use = "an operator does nothing until `.start().await`"]
 pub(crate) struct Setup<'a> {
-    stage: &'a Stage,
+    pub(crate) stage: &'a Stage,
     handlers: Vec<Declaration>,
     settings: Settings,
     lifecycle: Option<Arc<dyn Lifecycle>>,
@@ -250,18 +251,14 @@ impl Actor<'_> {
                 }
             })
             .await;
-        stage
-            .inspects
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(inspect.clone());
+        stage.inspects.lock().push(inspect.clone());
         let running = Running {
             inspect,
             stop,
             line,
             task,
         };
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+        *self.running.lock() = Some(running);
     }
 
     /// Asks it to stop, and waits until it has.
@@ -290,24 +287,15 @@ impl Actor<'_> {
 
     /// What it is busy with.
     pub(crate) fn inspect(&self) -> Inspect {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.running.lock();
         let running = running.as_ref().expect("the operator is running");
         running.inspect.clone()
     }
 
     fn take(&self) -> Option<Running> {
-        let running = self
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let running = self.running.lock().take();
         // What was killed does not come to rest by itself.
-        self.setup
-            .stage
-            .inspects
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.setup.stage.inspects.lock().clear();
         running
     }
 }

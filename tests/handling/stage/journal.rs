@@ -1,10 +1,11 @@
 //! What the handlers of a case were called with.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::cause::{EventType, Reason};
+use kopf_core::sync::Mutex;
 use kopf_engine::invocation::Call;
 use serde_json::{Value, json};
 
@@ -74,17 +75,11 @@ impl Journal {
             },
             writes_before,
         };
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(entry);
+        self.0.lock().push(entry);
     }
 
     pub(crate) fn all(&self) -> Vec<Entry> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 
     /// The invocations of one handler.
@@ -121,9 +116,6 @@ impl Journal {
     }
 
     pub(crate) fn clear(&self) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.0.lock().clear();
     }
 }

@@ -1,8 +1,9 @@
 //! What the operator has logged, as a user would read it.
 
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use kopf_core::sync::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Subscriber};
@@ -43,14 +44,11 @@ impl Log {
     }
 
     pub(crate) fn records(&self) -> Vec<Record> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.lock().len()
     }
 
     /// The messages about an object, in order.
@@ -90,10 +88,7 @@ impl<S: Subscriber> Layer<S> for Log {
             message: fields.message,
             details: fields.details,
         };
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(record);
+        self.0.lock().push(record);
     }
 }
 

@@ -13,9 +13,9 @@ mod peers;
 mod waiting;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+use kopf_core::sync::Mutex;
 use kopf_engine::clock::Clock;
 use kopf_engine::indexing::Indices;
 use kopf_engine::inspect::Inspect;
@@ -119,7 +119,6 @@ fn play(kind: Kind, now: Option<Timestamp>, case: impl AsyncFnOnce(&Stage)) {
             indices: Mutex::default(),
         };
         case(&stage).await;
-        stage.close().await;
         drop(exhibit);
     });
 }
@@ -172,12 +171,12 @@ impl Stage {
 
     /// Shows these indices from now on: those of the operator that was started last.
     fn keep(&self, indices: Indices) {
-        *self.indices.lock().unwrap_or_else(PoisonError::into_inner) = indices;
+        *self.indices.lock() = indices;
     }
 
     /// What is in an index now, in order.
     pub(crate) fn index(&self, id: &str) -> Value {
-        let indices = self.indices.lock().unwrap_or_else(PoisonError::into_inner);
+        let indices = self.indices.lock();
         let items = look(&indices, id).items().into_iter();
         let items: BTreeMap<String, Vec<Value>> = items
             .map(|(key, store)| {
@@ -252,11 +251,7 @@ impl Stage {
             object[&key] = value;
         }
         object["metadata"]["name"] = json!(name);
-        let made = self
-            .api
-            .create(&self.path(""), &object)
-            .await
-            .expect_code(201);
+        let made = self.api.created(&self.path(""), &object).await;
         if object["status"].is_object() && self.kind != Kind::Plain {
             let status = json!({"status": object["status"]});
             return self.merge_status(name, status).await;
@@ -286,20 +281,7 @@ impl Stage {
 
     /// Deletes an object, or begins to.
     pub(crate) async fn delete(&self, name: &str) {
-        self.api.delete(&self.path(name)).await.expect_code(200);
-    }
-
-    async fn close(self) {
-        // Objects with finalizers would keep the namespace of the test for ever.
-        let list = self.api.get(&self.path("")).await;
-        for item in list.json["items"].as_array().into_iter().flatten() {
-            if !item["metadata"]["finalizers"].is_null() {
-                let name = item["metadata"]["name"].as_str().unwrap_or_default();
-                let none = json!({"metadata": {"finalizers": null}});
-                self.api.merge(&self.path(name), &none).await;
-            }
-        }
-        self.api.finish().await;
+        self.api.deleted(&self.path(name)).await;
     }
 }
 

@@ -44,12 +44,12 @@ impl Stage {
         let object = json!({"apiVersion": format!("{group}/v1"), "kind": "KopfPeering",
                             "metadata": {"name": name}});
         let path = self.peering_path(group, "");
-        self.api.create(&path, &object).await.expect_code(201);
+        self.api.created(&path, &object).await;
     }
 
     pub(crate) async fn delete_peering(&self, name: &str) {
         let path = self.peering_path("kopf.dev", name);
-        self.api.delete(&path).await.expect_code(200);
+        self.api.deleted(&path).await;
     }
 
     /// The records of the default object.
@@ -59,7 +59,7 @@ impl Stage {
 
     pub(crate) async fn peers_in(&self, group: &str) -> Value {
         let path = self.peering_path(group, "default");
-        let mut object = self.api.get(&path).await.expect_code(200).json;
+        let mut object = self.api.found(&path).await.json;
         object["status"].take()
     }
 
@@ -86,6 +86,6 @@ impl Stage {
     pub(crate) async fn write_peer(&self, name: &str, record: Value) {
         let patch = json!({"status": {name: record}});
         let path = self.peering_path("kopf.dev", "default");
-        self.api.merge(&path, &patch).await.expect_code(200);
+        self.api.merged(&path, &patch).await;
     }
 }

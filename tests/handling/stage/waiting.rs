@@ -1,6 +1,5 @@
 //! Waiting for the operator: until something is so, until it rests, for some time.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -61,6 +60,31 @@ impl Stage {
     /// Waits until the object is handled to the end, and gives it.
     pub(crate) async fn until_handled(&self, name: &str) -> Value {
         self.until(name, "handled", super::is_handled).await
+    }
+
+    /// Waits until the object is handled and the operator has settled.
+    pub(crate) async fn until_settled(&self, name: &str) -> Value {
+        let object = self.until_handled(name).await;
+        self.settled().await;
+        object
+    }
+
+    /// Creates an object with this spec, and waits until it is handled.
+    pub(crate) async fn create_handled(&self, name: &str, spec: Value) -> Value {
+        self.create(name, spec).await;
+        self.until_handled(name).await
+    }
+
+    /// Creates an object with this spec, and waits until the operator has settled.
+    pub(crate) async fn create_settled(&self, name: &str, spec: Value) {
+        self.create(name, spec).await;
+        self.settled().await;
+    }
+
+    /// Deletes the object, and waits until it is gone.
+    pub(crate) async fn delete_wholly(&self, name: &str) {
+        self.delete(name).await;
+        self.until_gone(name).await;
     }
 
     /// Waits until the object is gone.
@@ -136,7 +160,7 @@ impl Stage {
     }
 
     fn is_settled(&self) -> bool {
-        let inspects = self.inspects.lock().unwrap_or_else(PoisonError::into_inner);
+        let inspects = self.inspects.lock();
         inspects
             .iter()
             .all(kopf_engine::inspect::Inspect::is_settled)

@@ -92,7 +92,7 @@ impl Bakeries {
         let request = http::Request::get("/apis/demo.kopf.dev/v1/namespaces/town/bakeries")
             .header(http::header::ACCEPT, accept)
             .body(Vec::new())
-            .map_err(|error| Failure::new("cannot build the request", error))?;
+            .map_err(|error| Failure::new("cannot build the request", &error))?;
         self.client.request(request).await.map_err(refused)
     }
 }
@@ -108,8 +108,9 @@ fn is_handled(object: &Value, loaves: u64) -> bool {
         && object.pointer("/status/open").is_some()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "an argument of map_err")]
 fn refused(error: kube::Error) -> Failure {
-    Failure::new("the sandbox rejected the request", error)
+    Failure::new("the sandbox rejected the request", &error)
 }
 
 #[cfg(test)]

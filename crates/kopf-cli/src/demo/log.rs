@@ -7,15 +7,15 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::{Registry, filter};
 
-use crate::terminal::{Style, Terminal};
+use kopf_inspect::{Screen, Style};
 
 /// Prefixes of debug messages that are shown.
 const SHOWN: [&str; 3] = ["Handler ", "Adding the finalizer", "Removing the finalizer"];
 
 /// Sets the log format of this process.
-pub(super) fn show(terminal: &Terminal) {
+pub(super) fn show() {
     let layer = Log {
-        terminal: terminal.clone(),
+        terminal: Screen::detect(),
     };
     let filter = filter::filter_fn(|metadata| {
         let limit = match metadata.target() {
@@ -30,7 +30,7 @@ pub(super) fn show(terminal: &Terminal) {
 }
 
 struct Log {
-    terminal: Terminal,
+    terminal: Screen,
 }
 
 impl<S: Subscriber> Layer<S> for Log {

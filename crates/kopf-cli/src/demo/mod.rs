@@ -17,17 +17,17 @@ use self::story::Story;
 use crate::args::DemoOptions;
 use crate::failure::{Failure, of_manifests};
 use crate::shutdown::ShutdownSignal;
-use crate::terminal::{Style, Terminal};
+use kopf_inspect::{Screen, Style};
 
 const DEFINITION: &str = include_str!("../../demo/1-definition.yaml");
 
-pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) async fn run(options: &DemoOptions, terminal: &Screen) -> Result<(), Failure> {
     let mut signal = ShutdownSignal::catch()
-        .map_err(|error| Failure::new("cannot install signal handlers", error))?;
+        .map_err(|error| Failure::new("cannot install signal handlers", &error))?;
     let began = Instant::now();
     let sandbox = Sandbox::builder()
         .build()
-        .map_err(|error| Failure::new("cannot start the sandbox", error))?;
+        .map_err(|error| Failure::new("cannot start the sandbox", &error))?;
     let client = kube::Client::new(sandbox.service(), "default");
     let story = Story {
         terminal,
@@ -37,7 +37,7 @@ pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<()
     let listening = sandbox
         .listen(Listen::default())
         .await
-        .map_err(|error| Failure::new("cannot listen on loopback", error))?;
+        .map_err(|error| Failure::new("cannot listen on loopback", &error))?;
     let definition = Manifests::parse([("1-definition.yaml", DEFINITION)]).map_err(of_manifests)?;
     definition.load(&sandbox).await.map_err(of_manifests)?;
     story.step("A Kubernetes API in this process, with a custom resource: bakeries");
@@ -48,16 +48,16 @@ pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<()
     ));
 
     story.handlers();
-    log::show(terminal);
+    log::show();
     let operator = kopf::Operator::builder()
         .handlers_from_macros()
         .all_namespaces()
         .build()
-        .map_err(|error| Failure::new("cannot build the operator", error))?;
+        .map_err(|error| Failure::new("cannot build the operator", &error))?;
     let running = operator
         .start(client)
         .await
-        .map_err(|error| Failure::new("cannot start the operator", error))?;
+        .map_err(|error| Failure::new("cannot start the operator", &error))?;
 
     // No state is persisted: cancelling at any step loses nothing.
     let result = tokio::select! {
@@ -69,7 +69,7 @@ pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<()
     drop(story);
     sandbox.shutdown().await;
     result?;
-    stopped.map_err(|error| Failure::new("the operator failed", error))?;
+    stopped.map_err(|error| Failure::new("the operator failed", &error))?;
     terminal.plain("stopped; nothing is kept");
     Ok(())
 }
@@ -85,12 +85,12 @@ async fn play(
     }
     story.recreate().await?;
     let kubeconfig = KubeconfigFile::write(None, listening)
-        .map_err(|error| Failure::new("cannot write the kubeconfig", error))?;
+        .map_err(|error| Failure::new("cannot write the kubeconfig", &error))?;
     invite(story.terminal, &kubeconfig);
     std::future::pending().await
 }
 
-fn invite(terminal: &Terminal, kubeconfig: &KubeconfigFile) {
+fn invite(terminal: &Screen, kubeconfig: &KubeconfigFile) {
     terminal.line(&[
         (Style::Good, "=> "),
         (

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::bakeries::Bakeries;
 use crate::failure::{Failure, of_manifests};
 use crate::table;
-use crate::terminal::{Style, Terminal};
+use kopf_inspect::{Screen, Style};
 
 const OBJECTS: &str = include_str!("../../demo/2-objects.yaml");
 
@@ -21,7 +21,7 @@ const HANDLERS: [(&str, &str, &str); 4] = [
 
 /// The steps and their output.
 pub(super) struct Story<'a> {
-    pub(super) terminal: &'a Terminal,
+    pub(super) terminal: &'a Screen,
     pub(super) sandbox: &'a Sandbox,
     pub(super) bakeries: Bakeries,
 }

@@ -3,10 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
+use kopf_core::failure::describe;
 use kube::client::AuthError;
 use kube::config::KubeconfigError;
 
-use crate::error::{chain, cut};
+use crate::error::cut;
 
 /// A failure to create a client from credentials.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +73,7 @@ impl From<KubeconfigError> for Error {
                 Some(at) => format!("invalid YAML in line {}, column {}", at.line(), at.column()),
                 None => "invalid YAML".to_owned(),
             },
-            error => chain(error),
+            error => describe(error),
         };
         Self::Kubeconfig { problem }
     }
@@ -85,7 +86,7 @@ impl From<kube::Error> for Error {
             kube::Error::InferKubeconfig(error) => error.into(),
             error => Self::Invalid {
                 what: "connection",
-                problem: chain(&error),
+                problem: describe(&error),
             },
         }
     }
@@ -104,7 +105,7 @@ impl From<&AuthError> for Error {
             }
             AuthError::AuthExecParse(_) => "unexpected output of the credential plugin".to_owned(),
             AuthError::ParseTokenKey(_) => "the auth provider has no token".to_owned(),
-            error => chain(error),
+            error => describe(error),
         };
         Self::Authentication { problem }
     }

@@ -5,7 +5,7 @@
 
 use std::io::IsTerminal as _;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use futures::future::{BoxFuture, Shared};
 use http::Request;
 use http::header::{AUTHORIZATION, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
+use kopf_core::sync::Mutex;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
 use serde::Deserialize;
 use serde_json::json;
@@ -236,7 +237,7 @@ impl PluginToken {
 
     async fn header(&self) -> Result<HeaderValue, Error> {
         let renewing = {
-            let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut cached = self.cached.lock();
             match cached.until {
                 Some(until) if until.duration_since(system_time()) <= RESERVE => {}
                 _ => return Ok(cached.header.clone()),
@@ -248,7 +249,7 @@ impl PluginToken {
                 .clone()
         };
         let renewed = renewing.await;
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock();
         cached
             .renewing
             .take_if(|renewing| renewing.peek().is_some());

@@ -4,12 +4,13 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Request;
 use http::header::{AUTHORIZATION, HeaderValue};
+use kopf_core::sync::Mutex;
 use kube::config::AuthInfo;
 use tokio::time::Instant;
 use tower::{Layer, Service};
@@ -54,7 +55,7 @@ impl TokenFile {
     }
 
     fn header(&self) -> HeaderValue {
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock();
         if cached.read.elapsed() >= FRESH {
             // The file can be removed after it was read. Then the token is kept until the server
             // rejects it.

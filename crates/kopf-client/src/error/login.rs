@@ -1,6 +1,6 @@
 //! Login failures.
 
-use super::chain;
+use kopf_core::failure::describe;
 
 /// A permanent lack of credentials. It ends an operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ impl LoginError {
     /// Converts a permanent failure of a login.
     pub fn failed(error: &(dyn std::error::Error + 'static)) -> Self {
         Self::Failed {
-            reason: chain(error),
+            reason: describe(error),
         }
     }
 }

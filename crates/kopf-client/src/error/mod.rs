@@ -8,6 +8,7 @@ mod login;
 use std::fmt;
 use std::time::Duration;
 
+use kopf_core::failure::describe;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -190,7 +191,7 @@ impl Error {
 
     pub(crate) fn network(error: &(dyn std::error::Error + 'static)) -> Self {
         Self::Network {
-            reason: chain(error),
+            reason: describe(error),
         }
     }
 
@@ -352,21 +353,6 @@ pub(crate) fn cut(text: &str) -> String {
         Some((end, _)) => text.get(..end).unwrap_or_default().to_owned(),
         None => text.to_owned(),
     }
-}
-
-/// Returns an error with its causes in one line. Causes that are repeated in the text are skipped.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// Describes the error of a document without quoting it: objects can contain secrets.

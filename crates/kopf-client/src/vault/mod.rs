@@ -24,10 +24,11 @@ mod tests;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use kopf_core::sync::Mutex;
 use tokio::sync::watch;
 
 pub use self::credentials::Credentials;
@@ -115,9 +116,7 @@ impl Vault {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No code that can panic leaves the state inconsistent.
-        let state = self.0.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     /// Wakes all tasks that wait for changes.

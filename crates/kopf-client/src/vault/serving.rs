@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kopf_core::failure::describe;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
@@ -9,7 +10,7 @@ use super::credentials::Credentials;
 use super::state::LastEnd;
 use super::{Login, Retrieved, Vault};
 use crate::connection::{self, blocking};
-use crate::error::{LoginError, chain};
+use crate::error::LoginError;
 use crate::grant::Grant;
 
 /// The logger of the original for this activity.
@@ -164,7 +165,7 @@ impl Vault {
     }
 
     async fn accept(&self, id: &str, credentials: Credentials) -> Result<Grant, String> {
-        let unusable = |error: connection::Error| format!("cannot be used: {}", chain(&error));
+        let unusable = |error: connection::Error| format!("cannot be used: {}", describe(&error));
         let priority = credentials.priority();
         let until = match credentials.expiration() {
             None => None,

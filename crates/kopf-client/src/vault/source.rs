@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
+use kopf_core::failure::describe;
 use kube::client::Body as Outgoing;
 use tokio::time::Instant;
 use tower::BoxError;
@@ -14,7 +15,7 @@ use super::Vault;
 use super::serving::LOGGER;
 use super::state::Removal;
 use crate::connection::trust::is_distrust;
-use crate::error::{LoginError, chain};
+use crate::error::LoginError;
 use crate::grant::{Grant, GrantSource};
 use crate::transport::{Answer, Incoming};
 
@@ -110,7 +111,7 @@ impl Vault {
                 Err(error) => {
                     let cause: &(dyn std::error::Error + 'static) = &*error;
                     if is_distrust(cause) {
-                        self.distrust(&grant, &chain(cause));
+                        self.distrust(&grant, &describe(cause));
                     }
                     return Err(error);
                 }

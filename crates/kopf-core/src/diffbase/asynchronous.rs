@@ -1,7 +1,7 @@
 //! Diff-base storages that are awaited, such as an external database.
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,6 +11,7 @@ use crate::field::FieldPath;
 use crate::keys::KeyNaming;
 use crate::patch::Patch;
 use crate::storage::{StorageError, StorageFuture};
+use crate::sync::Mutex;
 
 /// Keeps the essence of an object outside of the object, and is awaited.
 ///
@@ -144,7 +145,7 @@ impl DiffBaseSession {
     pub fn take_essence(&self) -> Option<Value> {
         match &self.0 {
             Session::Sync(_) => None,
-            Session::Async(snapshot) => snapshot.stored().take(),
+            Session::Async(snapshot) => snapshot.stored.lock().take(),
         }
     }
 }
@@ -164,11 +165,6 @@ impl Snapshot {
             fetched,
             stored: Mutex::default(),
         }
-    }
-
-    fn stored(&self) -> MutexGuard<'_, Option<Value>> {
-        // No code that can panic runs under the lock.
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -194,7 +190,7 @@ impl DiffBaseStorage for Snapshot {
     }
 
     fn store(&self, _: &Body, _: &mut Patch, essence: &Value) -> Result<(), StorageError> {
-        *self.stored() = Some(essence.clone());
+        *self.stored.lock() = Some(essence.clone());
         Ok(())
     }
 }
@@ -213,7 +209,7 @@ mod tests {
 
     impl AsyncDiffBaseStorage for Database {
         fn fetch<'a>(&'a self, _: &'a Body) -> StorageFuture<'a, Option<Value>> {
-            Box::pin(async { Ok(self.0.lock().unwrap().clone()) })
+            Box::pin(async { Ok(self.0.lock().clone()) })
         }
 
         fn store<'a>(
@@ -223,7 +219,7 @@ mod tests {
             _: &'a mut Patch,
         ) -> StorageFuture<'a, ()> {
             Box::pin(async {
-                *self.0.lock().unwrap() = Some(essence.clone());
+                *self.0.lock() = Some(essence.clone());
                 Ok(())
             })
         }
@@ -250,7 +246,7 @@ mod tests {
         let essence = session.storage().build(&body, &[]).unwrap();
         let stored = session.storage().store(&body, &mut patch, &essence);
         stored.unwrap();
-        assert_eq!(*database.0.lock().unwrap(), None, "not stored yet");
+        assert_eq!(*database.0.lock(), None, "not stored yet");
         let taken = session.take_essence().unwrap();
         assert_eq!(session.take_essence(), None);
         let asynchronous = storage.asynchronous().unwrap();

@@ -404,7 +404,7 @@ fn selector_is_checked_first_and_the_function_last() {
     };
     let mut handler = handler(HandlerKind::Create, filters);
     assert!(!is_matched(&handler, &event(json!({}))));
-    handler.selector = Some(Selector::parse(&["others"]).unwrap());
+    handler.spec.selector = Some(Selector::parse(&["others"]).unwrap());
     let labelled = event(json!({"metadata": {"labels": {"a": "1"}}}));
     assert!(!is_matched(&handler, &labelled));
     assert!(!prematches(&handler, &labelled, &()).unwrap());

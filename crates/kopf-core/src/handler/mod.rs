@@ -10,6 +10,7 @@ mod webhook;
 
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +21,7 @@ pub use webhook::Webhook;
 
 use crate::admission::WebhookType;
 use crate::cause::Reason;
-use crate::filter::Filters;
 use crate::resource::Resource;
-use crate::selector::Selector;
 
 /// The full id of a handler: the key of its progress and of its results.
 pub type HandlerId = Arc<str>;
@@ -215,32 +214,18 @@ impl HandlerKind {
 
 /// A function with its options.
 pub struct Handler<F> {
-    /// The full id, with the suffix of the field.
-    pub id: HandlerId,
-    /// The identity of the function.
-    pub function: FunctionId,
-    /// The type, by the causes that it reacts to.
-    pub kind: HandlerKind,
-    /// The resources of its objects; `None` for sub-handlers, which are for the object of the
-    /// parent.
-    pub selector: Option<Selector>,
-    /// The resources of owned objects. Their changes wake change handlers that wait for another
-    /// attempt; handlers of children are called with them.
-    pub owns: Vec<Selector>,
-    /// The filters by objects and changes.
-    pub filters: Filters,
-    /// Its limits.
-    pub retrying: Retrying,
-    /// The delay before the first call; for daemons and timers.
-    pub initial_delay: Option<InitialDelay>,
-    /// The requests that it reviews; for admission.
-    pub webhook: Webhook,
-    /// The versions that it converts between; for conversions.
-    pub conversion: Option<Conversion>,
-    /// The value that the user attached to it.
-    pub param: Option<Param>,
+    /// The options. The id has the suffix of the field.
+    pub spec: HandlerSpec,
     /// The function.
     pub run: F,
+}
+
+impl<F> Deref for Handler<F> {
+    type Target = HandlerSpec;
+
+    fn deref(&self) -> &HandlerSpec {
+        &self.spec
+    }
 }
 
 impl<F> Handler<F> {
@@ -259,13 +244,7 @@ impl<F> Handler<F> {
 
 impl<F> fmt::Debug for Handler<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handler")
-            .field("id", &self.id)
-            .field("kind", &self.kind)
-            .field("selector", &self.selector)
-            .field("filters", &self.filters)
-            .field("retrying", &self.retrying)
-            .finish_non_exhaustive()
+        self.spec.fmt(f)
     }
 }
 

@@ -2,23 +2,27 @@
 
 use std::fmt;
 
-use super::{Conversion, FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying, Webhook};
+use super::{
+    Conversion, FunctionId, Handler, HandlerId, HandlerKind, InitialDelay, Param, Retrying, Webhook,
+};
 use crate::filter::Filters;
 use crate::selector::Selector;
 
 /// The declaration of a handler.
 #[derive(Clone)]
 pub struct HandlerSpec {
-    /// The id, without the suffix of the field; in sub-handlers, with the prefix of the parent
-    /// (see [`sub_id`](super::sub_id)).
-    pub id: String,
+    /// The id; in sub-handlers, with the prefix of the parent (see [`sub_id`](super::sub_id)).
+    /// [`build`](Self::build) appends the field.
+    pub id: HandlerId,
     /// The identity of the function.
     pub function: FunctionId,
     /// The type, by the causes that it reacts to.
     pub kind: HandlerKind,
-    /// The resources of its objects; `None` for sub-handlers.
+    /// The resources of its objects; `None` for sub-handlers, which are for the object of the
+    /// parent.
     pub selector: Option<Selector>,
-    /// The resources of owned objects: for handlers of changes and of children.
+    /// The resources of owned objects. Their changes wake change handlers that wait for another
+    /// attempt; handlers of children are called with them.
     pub owns: Vec<Selector>,
     /// The filters by objects and changes.
     pub filters: Filters,
@@ -101,7 +105,7 @@ pub enum Error {
 
 impl HandlerSpec {
     /// Creates a declaration with the mandatory parts.
-    pub fn new(id: impl Into<String>, function: FunctionId, kind: HandlerKind) -> Self {
+    pub fn new(id: impl Into<HandlerId>, function: FunctionId, kind: HandlerKind) -> Self {
         Self {
             id: id.into(),
             function,
@@ -118,9 +122,9 @@ impl HandlerSpec {
     }
 
     /// Validates the declaration and adds the function.
-    pub fn build<F>(self, run: F) -> Result<Handler<F>, Error> {
+    pub fn build<F>(mut self, run: F) -> Result<Handler<F>, Error> {
         let is_sub = matches!(self.kind, HandlerKind::Sub { .. });
-        let (id, filters) = (self.id, self.filters);
+        let (id, filters) = (self.id.to_string(), &self.filters);
         if id.is_empty() {
             return Err(Error::EmptyId);
         }
@@ -160,25 +164,14 @@ impl HandlerSpec {
             return Err(Error::NoOperations { id });
         }
 
-        let id = match field {
-            // Users refer to an index by its id.
-            Some(field) if !is_sub && self.kind != HandlerKind::Index => format!("{id}/{field}"),
-            _ => id,
-        };
-        Ok(Handler {
-            id: id.into(),
-            function: self.function,
-            kind: self.kind,
-            selector: self.selector,
-            owns: self.owns,
-            filters,
-            retrying: self.retrying,
-            initial_delay: self.initial_delay,
-            webhook: self.webhook,
-            conversion: self.conversion,
-            param: self.param,
-            run,
-        })
+        // Users refer to an index by its id.
+        if let Some(field) = field
+            && !is_sub
+            && self.kind != HandlerKind::Index
+        {
+            self.id = format!("{id}/{field}").into();
+        }
+        Ok(Handler { spec: self, run })
     }
 }
 
@@ -344,7 +337,7 @@ mod tests {
         unselective.kind = HandlerKind::Activity(Activity::Startup);
         assert!(unselective.build(()).is_ok());
         let mut nameless = spec(HandlerKind::Create, None);
-        nameless.id = String::new();
+        nameless.id = "".into();
         assert_eq!(error(nameless), Error::EmptyId);
     }
 

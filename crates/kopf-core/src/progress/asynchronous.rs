@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,6 +11,7 @@ use crate::body::Body;
 use crate::handler::HandlerId;
 use crate::patch::Patch;
 use crate::storage::{StorageError, StorageFuture};
+use crate::sync::Mutex;
 
 /// Records by the ids of their handlers.
 pub type ProgressRecords = BTreeMap<String, ProgressRecord>;
@@ -48,7 +49,7 @@ pub type ProgressChanges = BTreeMap<String, Option<ProgressRecord>>;
 ///         _ids: &'a [HandlerId],
 ///         _body: &'a Body,
 ///     ) -> StorageFuture<'a, ProgressRecords> {
-///         Box::pin(async { Ok(self.0.lock().unwrap().clone()) })
+///         Box::pin(async { Ok(self.0.lock().clone()) })
 ///     }
 ///
 ///     fn save<'a>(
@@ -60,8 +61,8 @@ pub type ProgressChanges = BTreeMap<String, Option<ProgressRecord>>;
 ///         Box::pin(async move {
 ///             for (id, record) in changes {
 ///                 match record {
-///                     Some(record) => self.0.lock().unwrap().insert(id.clone(), record.clone()),
-///                     None => self.0.lock().unwrap().remove(id),
+///                     Some(record) => self.0.lock().insert(id.clone(), record.clone()),
+///                     None => self.0.lock().remove(id),
 ///                 };
 ///             }
 ///             Ok(())
@@ -231,7 +232,7 @@ impl ProgressSession {
     pub fn take_changes(&self) -> ProgressChanges {
         match &self.0 {
             Session::Sync(_) => ProgressChanges::default(),
-            Session::Async(snapshot) => std::mem::take(&mut *snapshot.changes()),
+            Session::Async(snapshot) => std::mem::take(&mut *snapshot.changes.lock()),
         }
     }
 }
@@ -242,13 +243,6 @@ struct Snapshot {
     storage: Arc<dyn ProgressStorage>,
     records: ProgressRecords,
     changes: Mutex<ProgressChanges>,
-}
-
-impl Snapshot {
-    fn changes(&self) -> MutexGuard<'_, ProgressChanges> {
-        // No code that can panic runs under the lock.
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ProgressStorage for Snapshot {
@@ -263,12 +257,14 @@ impl ProgressStorage for Snapshot {
         _: &Body,
         _: &mut Patch,
     ) -> Result<(), StorageError> {
-        self.changes().insert(key.to_owned(), Some(record.clone()));
+        self.changes
+            .lock()
+            .insert(key.to_owned(), Some(record.clone()));
         Ok(())
     }
 
     fn purge(&self, key: &str, _: &Body, _: &mut Patch) -> Result<(), StorageError> {
-        self.changes().insert(key.to_owned(), None);
+        self.changes.lock().insert(key.to_owned(), None);
         Ok(())
     }
 
@@ -311,8 +307,8 @@ mod tests {
             ids: &'a [HandlerId],
             _: &'a Body,
         ) -> StorageFuture<'a, ProgressRecords> {
-            self.calls.lock().unwrap().push("load");
-            let records = self.records.lock().unwrap().clone();
+            self.calls.lock().push("load");
+            let records = self.records.lock().clone();
             let asked = |id: &String| ids.iter().any(|other| **other == **id);
             Box::pin(async move { Ok(records.into_iter().filter(|(id, _)| asked(id)).collect()) })
         }
@@ -323,16 +319,12 @@ mod tests {
             _: &'a Body,
             patch: &'a mut Patch,
         ) -> StorageFuture<'a, ()> {
-            self.calls.lock().unwrap().push("save");
+            self.calls.lock().push("save");
             patch.status_mut().insert("saved".into(), json!(true));
             for (id, record) in changes {
                 match record {
-                    Some(record) => self
-                        .records
-                        .lock()
-                        .unwrap()
-                        .insert(id.clone(), record.clone()),
-                    None => self.records.lock().unwrap().remove(id),
+                    Some(record) => self.records.lock().insert(id.clone(), record.clone()),
+                    None => self.records.lock().remove(id),
                 };
             }
             Box::pin(async { Ok(()) })
@@ -374,10 +366,10 @@ mod tests {
             let stored = session.storage().store(id, &record, &body, &mut patch);
             stored.unwrap();
         }
-        assert!(database.records.lock().unwrap().is_empty(), "not saved");
+        assert!(database.records.lock().is_empty(), "not saved");
         save(&storage, &session, &mut patch);
         assert_eq!(patch.merge["status"], json!({"saved": true}));
-        assert_eq!(*database.calls.lock().unwrap(), ["load", "save"]);
+        assert_eq!(*database.calls.lock(), ["load", "save"]);
 
         let session = now(ProgressSession::open(&storage, &ids[..1], &body)).unwrap();
         let state = State::load(session.storage(), &body, ids.iter()).unwrap();
@@ -385,7 +377,7 @@ mod tests {
         assert_eq!(state.record("b"), None, "not requested");
         session.storage().purge("a", &body, &mut patch).unwrap();
         save(&storage, &session, &mut patch);
-        let left: Vec<_> = database.records.lock().unwrap().keys().cloned().collect();
+        let left: Vec<_> = database.records.lock().keys().cloned().collect();
         assert_eq!(left, ["b"]);
     }
 

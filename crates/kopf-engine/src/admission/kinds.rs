@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kopf_core::admission::served;
 use kopf_core::resource::Resource;
+use kopf_core::sync::Mutex;
 use tokio::sync::watch;
 
 use crate::invocation::Registry;
@@ -38,7 +39,7 @@ impl Kinds {
         let Some(resources) = self.resources.borrow().clone() else {
             return Served::default();
         };
-        let lock = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.found.lock();
         if let Some((known, served)) = &*lock()
             && Arc::ptr_eq(known, &resources)
         {

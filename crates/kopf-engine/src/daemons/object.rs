@@ -4,12 +4,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 use std::io::{self, Write};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use kopf_core::body::Body;
 use kopf_core::handler::HandlerId;
 use kopf_core::resource::Resource;
+use kopf_core::sync::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -90,7 +91,7 @@ impl Object {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn running(&self) -> Vec<Arc<Runner>> {

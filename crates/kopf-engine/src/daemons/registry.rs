@@ -1,10 +1,11 @@
 //! All daemons and timers of one operator.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kopf_core::background::StopReason;
 use kopf_core::reference::ObjectReference;
+use kopf_core::sync::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -57,13 +58,9 @@ impl Daemons {
         &self.executor.context
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a runner; `None` if the operator is stopping.
     pub(super) fn enter(&self, make: impl FnOnce(u64) -> Arc<Runner>) -> Option<Arc<Runner>> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         if inner.is_closed || self.halt.is_cancelled() {
             return None;
         }
@@ -76,7 +73,7 @@ impl Daemons {
 
     /// Removes a runner that has ended.
     pub(super) fn leave(&self, runner: &Runner) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.runners.remove(&runner.number);
         inner.leaving.remove(&runner.number);
     }
@@ -89,7 +86,7 @@ impl Daemons {
         } else {
             reason
         };
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         for runner in runners {
             runner.stopped.set(reason);
             inner.leaving.insert(runner.number, Arc::clone(&runner));
@@ -102,7 +99,7 @@ impl Daemons {
     /// Waits for runners of deleted objects. Cancel-safe.
     pub(super) async fn released(&self) -> Vec<(Arc<Runner>, StopReason)> {
         loop {
-            let released = std::mem::take(&mut self.inner().released);
+            let released = std::mem::take(&mut self.inner.lock().released);
             if !released.is_empty() {
                 return released;
             }
@@ -112,7 +109,7 @@ impl Daemons {
 
     /// Returns `true` if a former runner of this handler of this object has not ended yet.
     pub(super) fn is_leaving(&self, object: &ObjectReference, id: &str) -> bool {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         inner.leaving.values().any(|runner| {
             *runner.handler.id == *id && **runner.object.logger.reference() == *object
         })
@@ -120,15 +117,15 @@ impl Daemons {
 
     /// Returns all runners.
     pub(super) fn all(&self) -> Vec<Arc<Runner>> {
-        self.inner().runners.values().cloned().collect()
+        self.inner.lock().runners.values().cloned().collect()
     }
 
     /// Rejects new runners from now on.
     pub(super) fn close(&self) {
-        self.inner().is_closed = true;
+        self.inner.lock().is_closed = true;
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.inner().is_closed
+        self.inner.lock().is_closed
     }
 }

@@ -1,10 +1,11 @@
 //! The attempts of one cycle.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kopf_core::handler::HandlerId;
 use kopf_core::object::handling::Attempted;
 use kopf_core::progress::ProgressRecord;
+use kopf_core::sync::Mutex;
 
 /// Collects the attempts of handlers and sub-handlers in one cycle. Cheap to clone: clones share
 /// the attempts.
@@ -19,12 +20,12 @@ impl AttemptLog {
             id: Arc::clone(id),
             record: record.clone(),
         };
-        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = self.0.lock();
         attempts.push(attempt);
     }
 
     /// Takes all attempts.
     pub(crate) fn take(&self) -> Vec<Attempted> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }

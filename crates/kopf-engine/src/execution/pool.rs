@@ -2,10 +2,11 @@
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kopf_core::sync::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -149,11 +150,11 @@ struct Inner {
 
 impl ThreadPermit {
     async fn acquire(&self, permits: &Arc<Semaphore>) {
-        if self.lock().is_over {
+        if self.0.lock().is_over {
             return;
         }
         let permit = Arc::clone(permits).acquire_owned().await.ok();
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if !inner.is_over {
             inner.permit = permit;
         }
@@ -161,24 +162,20 @@ impl ThreadPermit {
 
     fn try_acquire(&self, permits: &Arc<Semaphore>) {
         let permit = Arc::clone(permits).try_acquire_owned().ok();
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if !inner.is_over {
             inner.permit = permit;
         }
     }
 
     fn is_held(&self) -> bool {
-        self.lock().permit.is_some()
+        self.0.lock().permit.is_some()
     }
 
     fn release(&self) {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         inner.waits = inner.waits.saturating_add(1);
         inner.permit = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -187,7 +184,7 @@ struct ReleaseGuard(ThreadPermit);
 
 impl Drop for ReleaseGuard {
     fn drop(&mut self) {
-        let mut inner = self.0.lock();
+        let mut inner = self.0.0.lock();
         inner.is_over = true;
         inner.permit = None;
     }
@@ -198,13 +195,13 @@ struct Wait<'a>(&'a ThreadPermit);
 
 impl Wait<'_> {
     fn is_last(&self) -> bool {
-        self.0.lock().waits <= 1
+        self.0.0.lock().waits <= 1
     }
 }
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let mut inner = self.0.lock();
+        let mut inner = self.0.0.lock();
         inner.waits = inner.waits.saturating_sub(1);
     }
 }

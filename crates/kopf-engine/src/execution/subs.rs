@@ -4,7 +4,7 @@
 //! object, under the parent's id. The parent finishes when all of them have finished.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -18,6 +18,7 @@ use kopf_core::progress::ProgressSession;
 use kopf_core::progress::state::State;
 use kopf_core::registry::select_from;
 use kopf_core::storage::StorageError;
+use kopf_core::sync::Mutex;
 
 use super::pool::ThreadPermit;
 use super::{Execution, warn_unreadable};
@@ -96,7 +97,7 @@ impl Subs {
         }
         let delay = state.delays(clock.now()).into_iter().min();
         let delay = delay.unwrap_or_default();
-        let mut unfinished = lock(&self.0.unfinished);
+        let mut unfinished = self.0.unfinished.lock();
         *unfinished = Some(unfinished.map_or(delay, |other| delay.min(other)));
         Err(HandlerError::Unfinished { delay: Some(delay) })
     }
@@ -143,7 +144,7 @@ impl Subs {
     /// ignored that some are unfinished, it is unfinished, too.
     pub(super) async fn finish(&self) -> Result<(), HandlerError> {
         Arc::clone(&self.0).execute().await?;
-        match *lock(&self.0.unfinished) {
+        match *self.0.unfinished.lock() {
             None => Ok(()),
             delay => Err(HandlerError::Unfinished { delay }),
         }
@@ -151,7 +152,7 @@ impl Subs {
 
     /// Drops the handlers, because closures may contain reference cycles.
     pub(super) fn forget(&self) {
-        lock(&self.0.registered).clear();
+        self.0.registered.lock().clear();
     }
 
     /// Adds the ids to all ancestors, whose progress is removed together with that of their
@@ -160,30 +161,32 @@ impl Subs {
         let ids: Vec<HandlerId> = ids.cloned().collect();
         let mut ancestor = Some(self);
         while let Some(this) = ancestor {
-            lock(&this.0.references).extend(ids.iter().cloned());
+            this.0.references.lock().extend(ids.iter().cloned());
             ancestor = this.0.outer.as_ref();
         }
     }
 
     pub(super) fn references(&self) -> BTreeSet<HandlerId> {
-        lock(&self.0.references).clone()
+        self.0.references.lock().clone()
     }
 }
 
 impl Inner {
     fn adopt(&self, mut handler: Handler) -> Result<Handler, RegistrationError> {
-        handler.id = format!("{}/{}", self.parent, handler.id).into();
+        handler.spec.id = format!("{}/{}", self.parent, handler.id).into();
         let persistence = &self.execution.executor.context.settings.persistence;
         persistence
             .progress_storage
             .check_id(&handler.id)
             .map_err(RegistrationError::Id)?;
-        handler.selector = None;
+        handler.spec.selector = None;
         let needs_change = self.parent_kind.needs_field_change();
         if !needs_change && (handler.filters.old.is_some() || handler.filters.new.is_some()) {
-            return Err(RegistrationError::NoChanges { id: handler.id });
+            return Err(RegistrationError::NoChanges {
+                id: handler.spec.id,
+            });
         }
-        handler.kind = HandlerKind::Sub { needs_change };
+        handler.spec.kind = HandlerKind::Sub { needs_change };
         Ok(handler)
     }
 }
@@ -191,20 +194,20 @@ impl Inner {
 impl RunSubHandlers for Inner {
     fn register(&self, handler: Handler) -> Result<(), RegistrationError> {
         let handler = self.adopt(handler)?;
-        lock(&self.registered).push(Arc::new(handler));
+        self.registered.lock().push(Arc::new(handler));
         Ok(())
     }
 
     fn refuse(&self, error: HandlerError) {
-        lock(&self.refused).get_or_insert(error);
+        self.refused.lock().get_or_insert(error);
     }
 
     fn execute(self: Arc<Self>) -> BoxFuture<'static, Result<(), HandlerError>> {
         async move {
-            if let Some(error) = lock(&self.refused).clone() {
+            if let Some(error) = self.refused.lock().clone() {
                 return Err(error);
             }
-            let registered = std::mem::take(&mut *lock(&self.registered));
+            let registered = std::mem::take(&mut *self.registered.lock());
             Subs(self).run(&registered, None).await
         }
         .boxed()
@@ -245,10 +248,6 @@ async fn select(
     let (handlers, cause) = (handlers.to_vec(), Arc::clone(&execution.cause));
     let selecting = async move { select_from(&handlers, &cause, &filtering).map_err(framework) };
     hosting.run(context, selecting).await
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Converts a failure of a storage or filter, after which the parent is retried.

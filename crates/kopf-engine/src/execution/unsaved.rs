@@ -1,8 +1,9 @@
 //! Records of sub-handlers that an asynchronous storage has not saved yet.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kopf_core::progress::ProgressChanges;
+use kopf_core::sync::Mutex;
 
 /// Collects the records of sub-handlers in one cycle, to be saved together with those of their
 /// parents. Cheap to clone: clones share the records.
@@ -12,12 +13,12 @@ pub(crate) struct UnsavedRecords(Arc<Mutex<ProgressChanges>>);
 impl UnsavedRecords {
     /// Adds later changes.
     pub(super) fn add(&self, changes: ProgressChanges) {
-        let mut records = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = self.0.lock();
         records.extend(changes);
     }
 
     /// Takes all changes.
     pub(crate) fn take(&self) -> ProgressChanges {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }

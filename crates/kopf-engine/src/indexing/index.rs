@@ -5,7 +5,9 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
+
+use kopf_core::sync::RwLock;
 
 use super::{AnyIndex, Entries, Mismatch, ObjectKey, Store};
 
@@ -23,13 +25,9 @@ struct Inner<K, V> {
 }
 
 impl<K, V> Index<K, V> {
-    fn read(&self) -> RwLockReadGuard<'_, Inner<K, V>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the number of keys.
     pub fn len(&self) -> usize {
-        self.read().stores.len()
+        self.0.read().stores.len()
     }
 
     /// Returns `true` if there are no keys.
@@ -45,7 +43,7 @@ impl<K: Clone + Eq + Hash, V> Index<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.read().stores.get(key).cloned().unwrap_or_default()
+        self.0.read().stores.get(key).cloned().unwrap_or_default()
     }
 
     /// Returns `true` if there are any values under a key.
@@ -54,17 +52,17 @@ impl<K: Clone + Eq + Hash, V> Index<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.read().stores.contains_key(key)
+        self.0.read().stores.contains_key(key)
     }
 
     /// Returns a snapshot of all keys, in no particular order.
     pub fn keys(&self) -> Vec<K> {
-        self.read().stores.keys().cloned().collect()
+        self.0.read().stores.keys().cloned().collect()
     }
 
     /// Returns a snapshot of all keys with their values, in no particular order.
     pub fn items(&self) -> Vec<(K, Store<V>)> {
-        let inner = self.read();
+        let inner = self.0.read();
         let stores = inner.stores.iter();
         stores
             .map(|(key, store)| (key.clone(), store.clone()))
@@ -77,7 +75,7 @@ impl<K: Clone + Eq + Hash, V> Index<K, V> {
         let entries: HashMap<K, V> = entries.into_iter().collect();
         let keys: Box<[K]> = entries.keys().cloned().collect();
         let mut gone = Vec::new();
-        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.0.write();
         let before = if keys.is_empty() {
             inner.keys.remove(object)
         } else {
@@ -99,7 +97,7 @@ impl<K: Clone + Eq + Hash, V> Index<K, V> {
     /// Removes all entries of the object.
     pub fn remove(&self, object: &ObjectKey) {
         let mut gone = Vec::new();
-        let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.0.write();
         for key in inner.keys.remove(object).into_iter().flatten() {
             gone.extend(inner.remove(object, &key));
         }
@@ -148,7 +146,7 @@ impl<K, V> Default for Index<K, V> {
 
 impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Index<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read().stores.fmt(f)
+        self.0.read().stores.fmt(f)
     }
 }
 
@@ -201,7 +199,7 @@ mod tests {
         index.remove(&object(2));
         index.remove(&object(2));
         assert!(index.is_empty());
-        let inner = index.read();
+        let inner = index.0.read();
         assert!(inner.keys.is_empty() && inner.stores.is_empty());
     }
 

@@ -1,10 +1,11 @@
 //! Admission requests for handlers and filters.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kopf_core::admission::Review;
 use kopf_core::cause::Cause;
+use kopf_core::sync::Mutex;
 
 /// An admission request.
 #[non_exhaustive]
@@ -49,22 +50,17 @@ impl Warnings {
     /// Appends a warning.
     pub fn push(&self, warning: impl Into<String>) {
         let warning = warning.into();
-        self.lock().push(warning);
+        self.0.lock().push(warning);
     }
 
     /// Returns all warnings so far.
     pub fn list(&self) -> Vec<String> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clone()
     }
 }
 
 impl fmt::Debug for Warnings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lock().fmt(f)
+        self.0.lock().fmt(f)
     }
 }

@@ -5,9 +5,9 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kopf_core::handler::HandlerId;
+use kopf_core::sync::Mutex;
 
 use super::Call;
 use super::logger::ObjectLogger;
@@ -42,7 +42,7 @@ pub(crate) fn polled() -> Vec<String> {
         Some(activity) => format!("'{}' of the {}", polled.handler, activity.as_str()),
         None => format!("'{}' of {}", polled.handler, polled.logger.reference()),
     };
-    entries().iter().map(describe).collect()
+    POLLED.lock().iter().map(describe).collect()
 }
 
 /// Runs a future as a part of this call.
@@ -64,7 +64,7 @@ struct Polling(u64);
 
 impl Polling {
     fn enter(call: &Call) -> Self {
-        let mut entries = entries();
+        let mut entries = POLLED.lock();
         let number = entries.last().map_or(0, |last| last.number.wrapping_add(1));
         entries.push(Polled {
             number,
@@ -77,10 +77,6 @@ impl Polling {
 
 impl Drop for Polling {
     fn drop(&mut self) {
-        entries().retain(|polled| polled.number != self.0);
+        POLLED.lock().retain(|polled| polled.number != self.0);
     }
-}
-
-fn entries() -> MutexGuard<'static, Vec<Polled>> {
-    POLLED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
 //! Settings under change by startup handlers.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kopf_core::settings::Settings;
+use kopf_core::sync::Mutex;
 
 /// Settings that startup handlers can change. Cheap to clone: clones share the settings.
 ///
@@ -26,16 +27,11 @@ impl SettingsDraft {
 
     /// Returns a copy of the current settings.
     pub fn get(&self) -> Settings {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     /// Replaces the settings.
     pub fn set(&self, settings: Settings) {
-        *self.lock() = settings;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Settings> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = settings;
     }
 }

@@ -1,10 +1,11 @@
 //! The newest version of an object, for daemons and timers.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::body::{Body, ManagedFields};
+use kopf_core::sync::Mutex;
 use serde_json::Value;
 
 /// Minimum sleep for which the body is stored encoded. A decoded body takes several times the
@@ -30,7 +31,7 @@ impl LiveBody {
 
     /// Returns the newest version; the next call may return a newer one.
     pub fn get(&self) -> Body {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         let body = match &*kept {
             Kept::Read(body) => return body.clone(),
             // Encoded by `rest`, so it can be decoded.
@@ -42,7 +43,7 @@ impl LiveBody {
     }
 
     pub(crate) fn set(&self, body: Body) {
-        *self.kept() = Kept::Read(body);
+        *self.0.lock() = Kept::Read(body);
     }
 
     /// Encodes the body for a sleep of this duration, if it is long enough.
@@ -50,16 +51,12 @@ impl LiveBody {
         if time < LONG_SLEEP {
             return;
         }
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         if let Kept::Read(body) = &*kept
             && let Ok(text) = serde_json::to_vec(body.value())
         {
             *kept = Kept::Text(text.into_boxed_slice());
         }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -84,14 +81,14 @@ mod tests {
         let live = LiveBody::new(Body::new(value.clone()));
         live.rest(Duration::from_secs(1));
         assert!(
-            matches!(*live.kept(), Kept::Read(_)),
+            matches!(*live.0.lock(), Kept::Read(_)),
             "short rests keep it decoded"
         );
         live.rest(Duration::MAX);
-        assert!(matches!(*live.kept(), Kept::Text(_)));
+        assert!(matches!(*live.0.lock(), Kept::Text(_)));
         live.rest(Duration::MAX);
         assert_eq!(live.get().value(), &value);
-        assert!(matches!(*live.kept(), Kept::Read(_)));
+        assert!(matches!(*live.0.lock(), Kept::Read(_)));
         live.rest(Duration::MAX);
         live.set(Body::new(json!({"spec": 2})));
         assert_eq!(live.clone().get().value(), &json!({"spec": 2}));

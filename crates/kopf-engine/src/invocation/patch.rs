@@ -2,9 +2,10 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use kopf_core::patch::Patch;
+use kopf_core::sync::Mutex;
 
 /// The patch of one cycle, shared by all its handlers. Cheap to clone: clones share the patch.
 ///
@@ -91,7 +92,7 @@ impl SharedPatch {
 
     fn parts<R>(&self, action: impl FnOnce(&mut Parts) -> R) -> R {
         // A handler that panicked during a change has left a valid, possibly incomplete patch.
-        let mut parts = self.0.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = self.0.parts.lock();
         action(&mut parts)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use kopf_core::sync::Mutex;
 
 /// A slot for a result that is not JSON, such as credentials or entries of an index. The function
 /// (or its frontend) stores it here; the engine takes it when the function has succeeded. Cheap to
@@ -23,14 +25,14 @@ pub struct Slot(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
 impl Slot {
     /// Stores a result, replacing the previous one.
     pub fn put<T: Send + 'static>(&self, result: T) {
-        let former = self.lock().replace(Box::new(result));
+        let former = self.0.lock().replace(Box::new(result));
         // Dropped without the lock, because dropping can run any code.
         drop(former);
     }
 
     /// Takes the result if it exists and has this type.
     pub fn take<T: Send + 'static>(&self) -> Option<T> {
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         match slot.take()?.downcast::<T>() {
             Ok(result) => Some(*result),
             Err(other) => {
@@ -38,11 +40,6 @@ impl Slot {
                 None
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Any + Send>>> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

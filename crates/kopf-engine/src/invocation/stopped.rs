@@ -3,10 +3,11 @@
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::time::Duration;
 
 use kopf_core::background::StopReason;
+use kopf_core::sync::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -79,7 +80,7 @@ impl Stopped {
     /// Like [`wait`](Self::wait), but blocks the current thread.
     pub fn wait_blocking(&self, limit: Option<Duration>) -> bool {
         let since = &self.0.since;
-        let guard = since.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = since.lock();
         let is_unset = |since: &mut Option<Instant>| since.is_none();
         match limit {
             None => drop(self.0.threads.wait_while(guard, is_unset)),
@@ -90,7 +91,7 @@ impl Stopped {
 
     /// Adds a reason. Returns `true` if it is new.
     pub fn set(&self, reason: StopReason) -> bool {
-        let mut since = self.0.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = self.0.since.lock();
         since.get_or_insert_with(Instant::now);
         let before = self.0.reasons.fetch_or(reason.bits(), Ordering::SeqCst);
         drop(since);
@@ -101,7 +102,7 @@ impl Stopped {
 
     /// Returns the time since the first reason; zero if there is none.
     pub(crate) fn age(&self) -> Duration {
-        let since = self.0.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = self.0.since.lock();
         since.map(|since| since.elapsed()).unwrap_or_default()
     }
 

@@ -4,10 +4,11 @@
 //! the id of the parent and `/*`, because their number and ids depend on the objects.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::outcome::{Outcome, Verdict};
+use kopf_core::sync::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -50,41 +51,20 @@ pub(crate) struct HandlerSeries {
     tasks: Option<Gauge>,
 }
 
-/// The outcome of an attempt as a label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OutcomeLabel {
-    Succeeded,
-    Unfinished,
-    Retried,
-    Failed,
-    Denied,
-    Ignored,
-    Cancelled,
+labels! {
+    /// The outcome of an attempt as a label.
+    enum OutcomeLabel {
+        Succeeded = "succeeded",
+        Unfinished = "unfinished",
+        Retried = "retried",
+        Failed = "failed",
+        Denied = "denied",
+        Ignored = "ignored",
+        Cancelled = "cancelled",
+    }
 }
 
 impl OutcomeLabel {
-    const ALL: [Self; 7] = [
-        Self::Succeeded,
-        Self::Unfinished,
-        Self::Retried,
-        Self::Failed,
-        Self::Denied,
-        Self::Ignored,
-        Self::Cancelled,
-    ];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::Unfinished => "unfinished",
-            Self::Retried => "retried",
-            Self::Failed => "failed",
-            Self::Denied => "denied",
-            Self::Ignored => "ignored",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     fn of(outcome: &Outcome) -> Self {
         match &outcome.verdict {
             Verdict::Succeeded => Self::Succeeded,
@@ -114,7 +94,7 @@ impl Handlers {
     /// Creates the series of a declared handler.
     pub(super) fn declare(&self, id: &HandlerId, kind: HandlerKind) {
         let label = kind_label(kind);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         let series = known.entry(Arc::clone(id)).or_default();
         if series.iter().all(|series| series.kind != label) {
             series.push(Arc::new(self.make(id, kind)));
@@ -140,7 +120,7 @@ impl Handlers {
     }
 
     fn declared(&self, id: &str, kind: &str) -> Option<Arc<HandlerSeries>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let series = known.get(id)?;
         let same = series.iter().find(|series| series.kind == kind);
         same.or(series.first()).cloned()
@@ -148,7 +128,7 @@ impl Handlers {
 
     /// Returns the label shared by the sub-handlers of the nearest declared parent.
     fn shared_label(&self, id: &str) -> String {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let mut parents = id.rmatch_indices('/').map(|(end, _)| &id[..end]);
         match parents.find(|parent| known.contains_key(*parent)) {
             Some(parent) => format!("{parent}/*"),

@@ -4,6 +4,29 @@
 //! and stored by the callers. States, such as queue lengths and ages, are computed on every scrape
 //! (`states`). The number of series is bounded: labels never contain names of objects.
 
+/// Declares an enum of label values with `ALL` and `as_str`.
+macro_rules! labels {
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident {
+        $($(#[$documentation:meta])* $variant:ident = $text:literal),* $(,)?
+    }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        $visibility enum $name {
+            $($(#[$documentation])* $variant),*
+        }
+
+        impl $name {
+            pub(super) const ALL: [Self; [$($text),*].len()] = [$(Self::$variant),*];
+
+            pub(super) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text),*
+                }
+            }
+        }
+    };
+}
+
 mod description;
 mod errors;
 mod handlers;

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kopf_client::observing::{RequestObserver, RequestOutcome, RequestSeries, RequestTarget, Verb};
+use kopf_core::sync::{Mutex, RwLock};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
@@ -61,14 +62,14 @@ impl Requests {
     }
 
     fn find(&self, target: RequestTarget<'_>) -> Option<Arc<ByVerb>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let mut resources = known.get(target.plural)?.iter();
         resources.find(|known| known.is(target)).cloned()
     }
 
     /// Adds a resource; `None` if there are too many.
     fn add(&self, target: RequestTarget<'_>) -> Option<Arc<ByVerb>> {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         if known.values().map(Vec::len).sum::<usize>() >= MAX_RESOURCES {
             return None;
         }
@@ -127,7 +128,7 @@ impl ByVerb {
 impl RequestSeries for Series {
     fn finished(&self, outcome: RequestOutcome, latency: Duration) {
         self.latency.observe(latency.as_secs_f64());
-        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.codes.lock();
         if let Some((_, count)) = codes.iter().find(|(known, _)| *known == outcome) {
             count.inc();
             return;

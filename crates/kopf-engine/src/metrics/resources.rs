@@ -1,11 +1,12 @@
 //! Metrics of resources: events, cycles, patches.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use kopf_core::cause::{EventType, Reason};
 use kopf_core::resource::Resource;
+use kopf_core::sync::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -51,38 +52,19 @@ const REASON_LABELS: [&str; 8] = [
     "create", "update", "delete", "resume", "noop", "free", "gone", "none",
 ];
 
-/// The outcome of a patch as a label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PatchLabel {
-    /// The server has accepted the patch, or there was nothing to send.
-    Accepted,
-    /// The object has changed meanwhile.
-    Conflict,
-    /// The server rejects the patch permanently.
-    Rejected,
-    /// The patch is retried.
-    Failed,
-    /// The object does not exist.
-    NotFound,
-}
-
-impl PatchLabel {
-    const ALL: [Self; 5] = [
-        Self::Accepted,
-        Self::Conflict,
-        Self::Rejected,
-        Self::Failed,
-        Self::NotFound,
-    ];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Conflict => "conflict",
-            Self::Rejected => "rejected",
-            Self::Failed => "failed",
-            Self::NotFound => "not_found",
-        }
+labels! {
+    /// The outcome of a patch as a label.
+    pub(crate) enum PatchLabel {
+        /// The server has accepted the patch, or there was nothing to send.
+        Accepted = "accepted",
+        /// The object has changed meanwhile.
+        Conflict = "conflict",
+        /// The server rejects the patch permanently.
+        Rejected = "rejected",
+        /// The patch is retried.
+        Failed = "failed",
+        /// The object does not exist.
+        NotFound = "not_found",
     }
 }
 
@@ -103,12 +85,12 @@ impl Resources {
     /// Returns the metrics of a resource.
     pub(super) fn of(&self, resource: &Resource) -> Arc<ResourceMetrics> {
         let label = resource.to_string();
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         if let Some(metrics) = known.get(&label) {
             return Arc::clone(metrics);
         }
         drop(known);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         let made = known
             .entry(label.clone())
             .or_insert_with(|| Arc::new(self.make(&label)));
@@ -117,7 +99,7 @@ impl Resources {
 
     /// Returns all known resources with their labels.
     pub(super) fn all(&self) -> Vec<(String, Arc<ResourceMetrics>)> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let all = known.iter();
         all.map(|(label, metrics)| (label.clone(), Arc::clone(metrics)))
             .collect()

@@ -1,10 +1,11 @@
 //! Metrics of watch streams.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kopf_client::watching::Pulse;
+use kopf_core::sync::Mutex;
 use tokio::time::Instant;
 
 use super::resources::ResourceMetrics;
@@ -22,38 +23,19 @@ pub(crate) trait Queued: std::fmt::Debug + Send + Sync {
 #[derive(Debug, Default)]
 pub(super) struct Streams(Mutex<Vec<Weak<StreamState>>>);
 
-/// The state of a stream as a label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StreamLabel {
-    /// The objects are being listed.
-    Listing,
-    /// The listing is complete.
-    Watching,
-    /// The connection has failed, and is retried.
-    Interrupted,
-    /// The server rejects the watch.
-    Refused,
-    /// The operator is paused.
-    Paused,
-}
-
-impl StreamLabel {
-    pub(super) const ALL: [Self; 5] = [
-        Self::Listing,
-        Self::Watching,
-        Self::Interrupted,
-        Self::Refused,
-        Self::Paused,
-    ];
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Listing => "listing",
-            Self::Watching => "watching",
-            Self::Interrupted => "interrupted",
-            Self::Refused => "refused",
-            Self::Paused => "paused",
-        }
+labels! {
+    /// The state of a stream as a label.
+    pub(crate) enum StreamLabel {
+        /// The objects are being listed.
+        Listing = "listing",
+        /// The listing is complete.
+        Watching = "watching",
+        /// The connection has failed, and is retried.
+        Interrupted = "interrupted",
+        /// The server rejects the watch.
+        Refused = "refused",
+        /// The operator is paused.
+        Paused = "paused",
     }
 }
 
@@ -90,7 +72,7 @@ impl StreamMetrics {
             queued,
             inner: Mutex::new(inner),
         });
-        let mut streams = resource.streams.lock();
+        let mut streams = resource.streams.0.lock();
         streams.retain(|stream| stream.strong_count() > 0);
         streams.push(Arc::downgrade(&state));
         drop(streams);
@@ -104,14 +86,14 @@ impl StreamMetrics {
 
     /// Sets the state.
     pub(crate) fn set(&self, label: StreamLabel) {
-        let mut inner = self.state.lock();
+        let mut inner = self.state.inner.lock();
         inner.label = label;
         inner.since = Instant::now();
     }
 
     /// Records a new connection with this pulse.
     pub(crate) fn listening(&self, pulse: Pulse) {
-        let mut inner = self.state.lock();
+        let mut inner = self.state.inner.lock();
         inner.label = StreamLabel::Listing;
         let past = inner.pulse.replace(pulse);
         drop(inner);
@@ -120,7 +102,7 @@ impl StreamMetrics {
 
     /// Counts a listing.
     pub(crate) fn listing(&self) {
-        let mut inner = self.state.lock();
+        let mut inner = self.state.inner.lock();
         inner.label = StreamLabel::Listing;
         inner.listings += 1;
         let is_first = inner.listings == 1;
@@ -139,30 +121,22 @@ impl StreamMetrics {
 
 impl Drop for StreamMetrics {
     fn drop(&mut self) {
-        let pulse = self.state.lock().pulse.take();
+        let pulse = self.state.inner.lock().pulse.take();
         self.keep_reconnects(pulse.as_ref());
     }
 }
 
 impl Streams {
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<StreamState>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the open streams.
     pub(super) fn all(&self) -> Vec<Arc<StreamState>> {
-        self.lock().iter().filter_map(Weak::upgrade).collect()
+        self.0.lock().iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 impl StreamState {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the state. A stream is no longer interrupted once the server has responded.
     pub(super) fn label(&self) -> StreamLabel {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let heard = inner.pulse.as_ref().map(Pulse::last);
         match inner.label {
             StreamLabel::Interrupted if heard.is_some_and(|heard| heard > inner.since) => {
@@ -177,12 +151,16 @@ impl StreamState {
     }
 
     pub(super) fn reconnects(&self) -> u64 {
-        self.lock().pulse.as_ref().map_or(0, Pulse::reconnects)
+        self.inner
+            .lock()
+            .pulse
+            .as_ref()
+            .map_or(0, Pulse::reconnects)
     }
 
     /// Returns the time since the last response or line; `None` if the stream is paused.
     pub(super) fn age(&self) -> Option<Duration> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let pulse = inner.pulse.as_ref()?;
         (inner.label != StreamLabel::Paused).then(|| pulse.last().elapsed())
     }

@@ -1,9 +1,9 @@
 //! Waiting time of events in mailboxes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kopf_core::sync::Mutex;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
 
@@ -32,10 +32,6 @@ impl Waiting {
         }
     }
 
-    fn since(&self) -> MutexGuard<'_, BTreeMap<u128, u32>> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn tick(&self, at: Instant) -> u128 {
         at.duration_since(self.epoch).as_millis() / TICK.as_millis()
     }
@@ -43,7 +39,7 @@ impl Waiting {
     /// Records that a mailbox has become non-empty.
     pub(crate) fn arrive(&self) -> Arrival {
         let now = Instant::now();
-        *self.since().entry(self.tick(now)).or_default() += 1;
+        *self.since.lock().entry(self.tick(now)).or_default() += 1;
         Arrival(now)
     }
 
@@ -52,7 +48,7 @@ impl Waiting {
         let Arrival(at) = arrival;
         self.waits.observe(at.elapsed().as_secs_f64());
         let tick = self.tick(at);
-        let mut since = self.since();
+        let mut since = self.since.lock();
         if let Some(count) = since.get_mut(&tick) {
             *count -= 1;
             if *count == 0 {
@@ -63,7 +59,7 @@ impl Waiting {
 
     /// Returns the age of the oldest waiting event; zero if there is none.
     pub(super) fn oldest(&self) -> Duration {
-        let Some(tick) = self.since().keys().next().copied() else {
+        let Some(tick) = self.since.lock().keys().next().copied() else {
             return Duration::ZERO;
         };
         let millis = tick.saturating_mul(TICK.as_millis());
@@ -94,6 +90,6 @@ mod tests {
         assert_eq!(waiting.oldest(), Duration::from_secs(2));
         waiting.leave(third);
         assert_eq!(waiting.oldest(), Duration::ZERO);
-        assert!(waiting.since().is_empty());
+        assert!(waiting.since.lock().is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! The resource context, shared by the drivers of one stream.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -16,6 +16,7 @@ use kopf_core::resource::Resource;
 use kopf_core::secrets::{digest_values, is_secret};
 use kopf_core::settings::{Replication, Settings};
 use kopf_core::storage::StorageError;
+use kopf_core::sync::RwLock;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
@@ -114,15 +115,12 @@ impl ResourceContext {
     }
 
     fn assignment(&self) -> Assignment {
-        let assignment = self.assignment.read();
-        assignment.unwrap_or_else(PoisonError::into_inner).clone()
+        self.assignment.read().clone()
     }
 
     /// Returns the permission to handle an object; `None` if another replica handles it.
     pub(crate) fn enter(&self, identity: &Identity) -> Option<Pass> {
-        let assignment = self.assignment.read();
-        let assignment = assignment.unwrap_or_else(PoisonError::into_inner);
-        assignment.enter(identity)
+        self.assignment.read().enter(identity)
     }
 
     /// Returns `true` if some indices contain all objects, including those of other replicas.
@@ -279,8 +277,7 @@ impl Processing for ResourceContext {
 
     fn adopt(&self) -> Adopted {
         let current = self.shared.assignments.current();
-        let assignment = self.assignment.write();
-        let mut assignment = assignment.unwrap_or_else(PoisonError::into_inner);
+        let mut assignment = self.assignment.write();
         let is_gained = current.gains_since(&assignment);
         *assignment = current;
         if is_gained {

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kopf_core::peering::{Peer, keepalive_interval};
 use kopf_core::settings::Peering;
+use kopf_core::sync::Mutex;
 use kopf_core::wording::Style;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -71,7 +71,7 @@ impl WriteRequests {
 
     /// Requests the removal of expired records.
     pub(super) fn remove(&self, dead: Vec<String>) {
-        let mut wanted = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = self.dead.lock();
         wanted.extend(dead);
         drop(wanted);
         self.news.notify_one();
@@ -86,7 +86,7 @@ impl WriteRequests {
     }
 
     fn take(&self) -> (BTreeSet<String>, bool) {
-        let mut wanted = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = self.dead.lock();
         let touch = self.touch.swap(false, Ordering::AcqRel);
         (std::mem::take(&mut *wanted), touch)
     }

@@ -11,11 +11,12 @@ mod event;
 mod queue;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kopf_client::Client;
 use kopf_core::reference::ObjectReference;
 use kopf_core::settings::{self, Backoffs, Settings};
+use kopf_core::sync::Mutex;
 use kopf_core::wording::Level;
 use tokio::sync::Notify;
 
@@ -93,7 +94,7 @@ impl Poster {
         };
         let posting = &inner.settings.posting;
         let backoffs = backoffs.unwrap_or_else(|| posting.default_backoffs.clone());
-        let mut queue = inner.queue();
+        let mut queue = inner.queue.lock();
         let accepted = queue.push(event, backoffs, now, posting.queue_limit);
         inner.count(&accepted, &queue);
         drop(queue);
@@ -148,14 +149,16 @@ impl Poster {
 
     /// Returns the number of events dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
-        self.inner.as_ref().map_or(0, |inner| inner.queue().dropped)
+        self.inner
+            .as_ref()
+            .map_or(0, |inner| inner.queue.lock().dropped)
     }
 
     /// Returns `true` if no event is queued or being sent.
     pub fn is_idle(&self) -> bool {
         self.inner
             .as_ref()
-            .is_none_or(|inner| inner.queue().is_idle())
+            .is_none_or(|inner| inner.queue.lock().is_idle())
     }
 
     /// Returns `true` if posting is enabled.
@@ -197,11 +200,6 @@ impl Inner {
         }
         metrics.set_queued(queue.len());
     }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // No code that can panic runs under the lock, so a poisoned queue is consistent.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Sends queued events one by one. Never returns.
@@ -215,7 +213,7 @@ pub async fn run(poster: Poster, client: Client) {
     };
     loop {
         let (next, dropped) = {
-            let mut queue = inner.queue();
+            let mut queue = inner.queue.lock();
             let next = queue.pop();
             if let Some(metrics) = &inner.metrics {
                 metrics.set_queued(queue.len());

@@ -1,11 +1,12 @@
 //! The mailbox of one object, written by its stream and read by its driver.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use kopf_core::cause::EventType;
 use kopf_core::object::{Covered, Moment};
+use kopf_core::sync::Mutex;
 use tokio::sync::Notify;
 
 use super::load::Load;
@@ -117,14 +118,10 @@ impl Mailbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds an entry; returns it if the mailbox is closed. A nudge only sets a flag and replaces no
     /// entry.
     pub(crate) fn push(&self, entry: Queued) -> Result<(), Queued> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if inner.closed {
             return Err(entry);
         }
@@ -152,7 +149,7 @@ impl Mailbox {
 
     /// Takes all entries.
     pub(crate) fn drain(&self) -> Drained {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.nudged = false;
         let drained = std::mem::take(&mut inner.drained);
         self.load.leave(inner.since.take());
@@ -165,7 +162,7 @@ impl Mailbox {
 
     /// Takes the oldest entry.
     pub(crate) fn pop(&self) -> Option<Queued> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let entry = inner.drained.entries.pop_front()?;
         self.note_emptiness(&mut inner);
         drop(inner);
@@ -175,7 +172,7 @@ impl Mailbox {
 
     /// Drops the entries that satisfy the predicate.
     pub(crate) fn discard(&self, is_unneeded: impl Fn(&Queued) -> bool) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.drained.entries.retain(|entry| {
             let is_unneeded = is_unneeded(entry);
             if is_unneeded {
@@ -194,28 +191,29 @@ impl Mailbox {
 
     /// Closes the mailbox if it is empty and not nudged.
     pub(crate) fn close(&self) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.closed = inner.drained.entries.is_empty() && !inner.nudged;
         inner.closed
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().drained.entries.is_empty()
+        self.inner.lock().drained.entries.is_empty()
     }
 
     /// Returns `true` if children of the object have changed.
     pub(crate) fn is_nudged(&self) -> bool {
-        self.lock().nudged
+        self.inner.lock().nudged
     }
 
     /// Clears the nudge, because the object does not exist.
     pub(crate) fn drop_nudge(&self) {
-        self.lock().nudged = false;
+        self.inner.lock().nudged = false;
     }
 
     /// Returns `true` if the oldest entry is an item of a listing.
     pub(crate) fn begins_listed(&self) -> bool {
-        self.lock()
+        self.inner
+            .lock()
             .drained
             .entries
             .front()
@@ -230,7 +228,7 @@ impl Mailbox {
     /// Returns the priority of the object: objects with changes in the mailbox precede those that
     /// are only listed. `listed`: some listed entries are taken and not handled yet.
     pub(crate) fn priority(&self, listed: bool) -> Priority {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let entries = &inner.drained.entries;
         let has_any = listed || !entries.is_empty();
         if has_any && entries.iter().all(Queued::is_listed) {

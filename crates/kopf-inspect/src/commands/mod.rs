@@ -11,7 +11,7 @@ use kopf_core::resource::Resource;
 use crate::INTERRUPTED;
 use crate::args::{Command, NamespaceArgs, ScopeArgs};
 use crate::cluster::Cluster;
-use crate::failure::Failure;
+use crate::failure::{Failure, request_failure};
 use crate::named::Named;
 use crate::screen::Screen;
 use crate::ui;
@@ -65,6 +65,6 @@ async fn need(cluster: &Cluster, object: Named<'_>) -> Result<Body, Failure> {
     let found = cluster
         .get(object.resource, object.namespace, object.name)
         .await
-        .map_err(|error| Failure::request(format!("cannot read {object}"), &error))?;
+        .map_err(|error| request_failure(format!("cannot read {object}"), &error))?;
     found.ok_or_else(|| absent(object))
 }

@@ -10,7 +10,7 @@ use super::need;
 use crate::args::ReleaseArgs;
 use crate::changes::is_held;
 use crate::cluster::{Cluster, Paging, Query};
-use crate::failure::Failure;
+use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
 use crate::named::Named;
 use crate::places::Places;
@@ -163,7 +163,7 @@ async fn find(
     });
     listed
         .await
-        .map_err(|error| Failure::request(format!("cannot list {}", full(resource)), &error))?;
+        .map_err(|error| request_failure(format!("cannot list {}", full(resource)), &error))?;
     Ok(held)
 }
 

@@ -10,7 +10,7 @@ use super::access::Access;
 use super::rows::Board;
 use crate::cluster::Cluster;
 use crate::explanation::Explanation;
-use crate::failure::Failure;
+use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
 use crate::named::Named;
 use crate::places::Places;
@@ -73,7 +73,7 @@ impl Api {
             .cluster
             .get(resource, object.namespace, object.name)
             .await
-            .map_err(|error| Failure::request(format!("cannot read {object}"), &error))?;
+            .map_err(|error| request_failure(format!("cannot read {object}"), &error))?;
         let body = found.ok_or_else(|| Problem {
             code: StatusCode::NOT_FOUND,
             text: absent(object).to_string(),

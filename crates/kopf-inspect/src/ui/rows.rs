@@ -1,10 +1,10 @@
 //! The rows of the page, one per object, and their changes for all open pages.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use kopf_core::body::Body;
+use kopf_core::sync::Mutex;
 use kopf_core::timestamp;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
@@ -74,7 +74,7 @@ impl Board {
         let Some(uid) = body.uid() else {
             return;
         };
-        let mut content = self.content();
+        let mut content = self.content.lock();
         let history = match content.rows.remove(uid) {
             Some(row) => row.history,
             None if content.rows.len() >= ROWS => {
@@ -99,7 +99,7 @@ impl Board {
 
     /// Removes the row of an object.
     pub(super) fn remove(&self, uid: &str) {
-        let mut content = self.content();
+        let mut content = self.content.lock();
         content.verdicts.remove(uid);
         if content.rows.remove(uid).is_some() {
             self.publish(Value::from(uid));
@@ -108,7 +108,7 @@ impl Board {
 
     /// Removes the rows of a kind that were not in its complete listing.
     pub(super) fn retain(&self, kind: &str, listed: &HashSet<String>) {
-        let mut content = self.content();
+        let mut content = self.content.lock();
         content.problems.remove(kind);
         content.rows.retain(|uid, row| {
             let is_kept = row.kind != kind || listed.contains(uid);
@@ -121,7 +121,7 @@ impl Board {
 
     /// Applies a k8s-event, which can show that the last handling has failed.
     pub(super) fn note(&self, event: &Event, now: Timestamp) {
-        let mut content = self.content();
+        let mut content = self.content.lock();
         let Content { rows, verdicts, .. } = &mut *content;
         if verdicts.len() >= ROWS && !verdicts.contains_key(&event.uid) {
             return;
@@ -136,12 +136,15 @@ impl Board {
 
     /// Stores an error of watching.
     pub(super) fn fail(&self, kind: &str, problem: String) {
-        self.content().problems.insert(kind.to_owned(), problem);
+        self.content
+            .lock()
+            .problems
+            .insert(kind.to_owned(), problem);
     }
 
     /// Returns all rows with a receiver of the changes that follow.
     pub(super) fn subscribe(&self) -> (Vec<Value>, broadcast::Receiver<Change>) {
-        let content = self.content();
+        let content = self.content.lock();
         let rows = content.rows.iter();
         let rows = rows.map(|(uid, row)| row.to_value(uid, content.verdicts.get(uid)));
         (rows.collect(), self.changes.subscribe())
@@ -149,7 +152,7 @@ impl Board {
 
     /// Returns the transitions of an object since the start, the oldest first.
     pub(super) fn history(&self, uid: &str) -> Vec<Value> {
-        let content = self.content();
+        let content = self.content.lock();
         let history = content.rows.get(uid).map(|row| row.history.iter());
         let history = history.into_iter().flatten().map(|one| {
             json!({"at": timestamp::format(one.at), "state": one.state, "details": one.details})
@@ -159,11 +162,7 @@ impl Board {
 
     /// Returns the errors of watching, by resource.
     pub(super) fn problems(&self) -> Value {
-        json!(self.content().problems)
-    }
-
-    fn content(&self) -> MutexGuard<'_, Content> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        json!(self.content.lock().problems)
     }
 
     /// Sends a change to all open pages. The caller holds the lock of the rows, so that no page

@@ -9,7 +9,6 @@ mod service_accounts;
 mod user;
 
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -21,6 +20,7 @@ pub(crate) use self::user::UserInfo;
 use crate::rights;
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
+use crate::sync::RwLock;
 
 /// The group of all authenticated users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
@@ -48,14 +48,14 @@ impl fmt::Debug for Access {
 impl Access {
     /// Assigns a token to a user. A known token is reassigned.
     pub(crate) fn add_token(&self, token: &str, user: UserInfo) {
-        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.tokens.write();
         tokens.retain(|(known, _)| known != token);
         tokens.push((token.to_owned(), user));
     }
 
     /// Removes a token. Requests that were already accepted with it are served to the end.
     pub(crate) fn remove_token(&self, token: &str) {
-        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.tokens.write();
         tokens.retain(|(known, _)| known != token);
     }
 
@@ -101,7 +101,7 @@ impl Access {
 
     /// Returns the owner of a token and the audiences that it is for.
     pub(crate) fn token_review(&self, token: &str, now: Timestamp) -> Option<Reviewed> {
-        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.tokens.read();
         // All tokens are compared, so that the timing does not reveal how close a guess is.
         let found = tokens.iter().fold(None, |found, (known, user)| {
             if is_same(known.as_bytes(), token.as_bytes()) {
@@ -117,7 +117,7 @@ impl Access {
             });
         }
         drop(tokens);
-        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        let accounts = self.accounts.read();
         let reviewed = accounts.review(token, now)?;
         Some(Reviewed {
             user: reviewed.user.authenticated(),
@@ -132,19 +132,13 @@ impl Access {
         wanted: &Wanted,
         now: Timestamp,
     ) -> Result<String> {
-        let mut accounts = self
-            .accounts
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.write();
         accounts.mint(account, wanted, now)
     }
 
     /// Revokes the tokens of a deleted service account.
     pub(crate) fn revoke(&self, account_uid: &str) {
-        let mut accounts = self
-            .accounts
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.write();
         accounts.revoke(account_uid);
     }
 }

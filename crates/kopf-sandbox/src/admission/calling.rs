@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -29,6 +29,7 @@ use super::configuration::{Target, Webhook, text};
 use super::decision::RawResponse;
 use super::endpoint::{self, Endpoint};
 use super::trust;
+use crate::sync::Mutex;
 
 /// Maximum size of a response, in bytes: twice the largest object, in Base64.
 const MAX_ANSWER: usize = 8 << 20;
@@ -213,7 +214,7 @@ impl Caller {
     }
 
     fn tls(&self, place: &Place) -> Result<Arc<ClientConfig>, String> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         if let Some(known) = places.get(place) {
             return Ok(Arc::clone(&known.tls));
         }
@@ -300,14 +301,14 @@ impl Caller {
     }
 
     fn take_idle(&self, place: &Place) -> Option<Sender> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         let idle = &mut places.get_mut(place)?.idle;
         idle.retain(|sender| !sender.is_closed());
         idle.pop()
     }
 
     fn keep_idle(&self, place: &Place, sender: Sender) {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         if let Some(known) = places.get_mut(place)
             && known.idle.len() < MAX_IDLE_EACH
         {

@@ -1,6 +1,6 @@
 //! Authorization by roles and bindings.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Cluster {
     pub(crate) fn rights(&self) -> Arc<Rights> {
-        Arc::clone(&self.rights.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.rights.read())
     }
 
     /// Rebuilds the rights from the stored roles and bindings.
@@ -24,7 +24,7 @@ impl Cluster {
             return;
         }
         // Reading under the lock ensures that the last of concurrent changes reads the last state.
-        let mut rights = self.rights.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rights = self.rights.write();
         *rights = Arc::new(Rights::read(&self.roles_and_bindings()));
     }
 

@@ -6,7 +6,7 @@
 //! state and is idempotent.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -19,6 +19,7 @@ use crate::kinds::Kind;
 use crate::simulation::Simulated;
 use crate::status::Result;
 use crate::store::Key;
+use crate::sync::Mutex;
 
 /// A unit of work of a controller.
 #[derive(Debug, Clone)]
@@ -141,7 +142,7 @@ impl State {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn push(&self, job: Job) {

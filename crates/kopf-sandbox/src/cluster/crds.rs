@@ -1,6 +1,6 @@
 //! Lifecycle of CRDs: serving their kinds, and deleting their objects.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::Cluster;
 use super::crd_cache::Served;
@@ -22,7 +22,7 @@ impl Cluster {
     /// Updates the conditions of all CRDs and the kinds they define.
     pub(super) fn read_crds(&self) {
         // Serialised: a later call must not read an older state.
-        let mut definitions = self.crds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut definitions = self.crds.lock();
         let Some(crd_kind) = self.built_in("apiextensions.k8s.io", "customresourcedefinitions")
         else {
             return;

@@ -16,9 +16,10 @@ pub(crate) mod namespaces;
 pub(crate) mod owners;
 pub(crate) mod plugins;
 pub(crate) mod present;
+pub(crate) mod quotas;
 mod restore;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::controllers::{Job, Jobs};
 use self::crd_cache::CrdCache;
 use self::owners::Owners;
+use self::quotas::{Limited, Outcome, Refused, Write};
 use crate::access::Access;
 use crate::admission::{Caller, Policies, Webhooks};
 use crate::clock::Clock;
@@ -38,6 +40,7 @@ use crate::server::certificates::{self, Authority};
 use crate::services::pool::Pool;
 use crate::simulation::Simulator;
 use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
+use crate::sync::{Mutex, RwLock};
 
 /// One server: its objects, its kinds, its users.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub(crate) struct Cluster {
     owners: Owners,
     /// Allocated cluster IPs and node ports.
     services: Mutex<Pool>,
+    /// Namespaces with resource quotas.
+    limited: Limited,
     pub(crate) jobs: Jobs,
     /// Simulated controllers of workloads, if enabled.
     pub(crate) simulation: Option<Simulator>,
@@ -117,6 +122,7 @@ impl Cluster {
             rights: RwLock::default(),
             owners: Owners::default(),
             services: Mutex::default(),
+            limited: Limited::default(),
             jobs: Jobs::default(),
             simulation: None,
             crds: Mutex::new(CrdCache::new(kinds.clone())),
@@ -128,10 +134,7 @@ impl Cluster {
 
     /// Returns the certificate authority of this server.
     pub(crate) fn authority(&self) -> Result<Arc<Authority>, certificates::Error> {
-        let mut authority = self
-            .authority
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut authority = self.authority.lock();
         if let Some(authority) = &*authority {
             return Ok(Arc::clone(authority));
         }
@@ -142,20 +145,20 @@ impl Cluster {
     }
 
     pub(crate) fn kinds(&self) -> Arc<Kinds> {
-        Arc::clone(&self.kinds.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.kinds.read())
     }
 
     /// Changes the set of kinds.
     fn change_kinds(&self, change: impl FnOnce(&mut Kinds)) {
         {
-            let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+            let mut kinds = self.kinds.write();
             change(Arc::make_mut(&mut kinds));
         }
         self.recheck_unresolved_owners();
     }
 
     pub(crate) fn webhooks(&self) -> Arc<Webhooks> {
-        Arc::clone(&self.webhooks.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.webhooks.read())
     }
 
     /// Returns a built-in kind. `None` only if the recorded data lacks it.
@@ -163,7 +166,8 @@ impl Cluster {
         self.kinds().by_plural(group, plural).cloned()
     }
 
-    /// Writes an object and updates the derived state. `object` is in the storage version.
+    /// Writes an object and updates the derived state. `object` is in the storage version. Quotas
+    /// are not checked.
     pub(crate) fn put(
         &self,
         kind: &Arc<Kind>,
@@ -171,6 +175,31 @@ impl Cluster {
         expect: Expect,
         object: Value,
     ) -> Result<Arc<Stored>, Unexpected> {
+        self.put_checked(kind, key, expect, object, |_| Ok(()))
+    }
+
+    /// Writes an object like [`Cluster::put`] if the quotas of its namespace allow it.
+    pub(crate) fn put_limited(
+        &self,
+        kind: &Arc<Kind>,
+        key: &Key,
+        expect: Expect,
+        object: Value,
+    ) -> Result<Arc<Stored>, Refused> {
+        self.put_checked(kind, key, expect, object, |object| {
+            let checked = self.check_quotas(kind, key, expect, object);
+            checked.map_err(Refused::OverQuota)
+        })
+    }
+
+    fn put_checked<E: From<Unexpected>>(
+        &self,
+        kind: &Arc<Kind>,
+        key: &Key,
+        expect: Expect,
+        object: Value,
+        check: impl FnOnce(&Value) -> Result<(), E>,
+    ) -> Result<Arc<Stored>, E> {
         let collection = collection(kind);
         let mut consequences = Consequences::of(kind, key, &object);
         consequences
@@ -180,9 +209,15 @@ impl Cluster {
             Expect::Absent => parents(kind, key.namespace()),
             Expect::Revision(_) => Vec::new(), // the object exists, so its parents exist
         };
-        let stored = self
-            .store
-            .put(&collection, key, expect, kind, object, &parents)?;
+        let write = Write {
+            kind,
+            key,
+            outcome: Outcome::Present,
+        };
+        let stored = self.write_counted(write, object, check, |object| {
+            self.store
+                .put(&collection, key, expect, kind, object, &parents)
+        })?;
         self.hold_addresses(kind, key);
         self.refresh_owners(&collection, key);
         self.follow(kind, consequences);
@@ -203,7 +238,17 @@ impl Cluster {
         let collection = collection(kind);
         let uid = meta::uid(&last).to_owned();
         let simulated = self.simulated_consequences(kind, key, &last);
-        let stored = self.store.remove(&collection, key, expected, last)?;
+        let write = Write {
+            kind,
+            key,
+            outcome: Outcome::Removed,
+        };
+        let stored = self.write_counted(
+            write,
+            last,
+            |_| Ok::<(), Unexpected>(()),
+            |last| self.store.remove(&collection, key, expected, last),
+        )?;
         self.hold_addresses(kind, key);
         self.owners.mark_gone(&uid);
         self.jobs.push(Job::OwnerGone { uid: uid.clone() });
@@ -264,10 +309,7 @@ impl Cluster {
     /// Rebuilds the set of webhooks from the stored configurations.
     fn read_webhooks(&self) {
         // Reading under the lock ensures that the last of concurrent changes reads the last state.
-        let mut webhooks = self
-            .webhooks
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut webhooks = self.webhooks.write();
         let list = |plural: &str| -> Vec<Value> {
             let collection = format!("admissionregistration.k8s.io/{plural}");
             self.store

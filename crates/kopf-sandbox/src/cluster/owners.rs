@@ -4,11 +4,12 @@
 //! deleted. It does not decide if an owner exists.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use crate::kinds::Kind;
 use crate::object::meta::{self, OwnerReference};
 use crate::store::{Key, Store};
+use crate::sync::Mutex;
 
 /// An object with owner references.
 #[derive(Debug, Clone)]
@@ -65,7 +66,7 @@ impl Index {
 
 impl Owners {
     fn lock(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+        self.index.lock()
     }
 
     /// Re-reads the owner references of an object. Returns the owners that may no longer have to

@@ -1,7 +1,5 @@
 //! Built-in admission plugins, and addresses and ports of services.
 
-use std::sync::{Mutex, PoisonError};
-
 use serde_json::Value;
 
 use super::Cluster;
@@ -12,6 +10,7 @@ use crate::services::pool::{Allocation, Pool};
 use crate::services::{self, Failure};
 use crate::status::{ApiError, Result};
 use crate::store::Key;
+use crate::sync::Mutex;
 use crate::verbs::Call;
 
 impl Cluster {
@@ -95,7 +94,7 @@ impl Cluster {
         if let Some(old) = old {
             services::carry_over(spec, old);
         }
-        let mut pool = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pool = self.services.lock();
         let allocation =
             services::assign(spec, &own, &mut pool).map_err(|failure| match failure {
                 Failure::Invalid(error) => ApiError::invalid(&call.kind, &name, &[error]),
@@ -114,7 +113,7 @@ impl Cluster {
         }
         let name = format!("{}/{}", key.namespace().unwrap_or_default(), key.name);
         // Reading under the lock ensures that the last of concurrent writes reads the last state.
-        let mut pool = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pool = self.services.lock();
         let stored = self.store.get("/services", key);
         let allocation = stored.map(|stored| Allocation::of(&stored.value()));
         pool.store(name, allocation.unwrap_or_default());
@@ -150,7 +149,7 @@ pub(crate) struct Reservation<'a> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pool = self.pool.lock();
             pool.release(number);
         }
     }

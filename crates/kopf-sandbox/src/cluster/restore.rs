@@ -26,6 +26,8 @@ impl Cluster {
         }
         self.read_webhooks();
         self.read_rights();
+        // The process may have exited after a write and before the usage was stored.
+        self.recount_all();
         for (place, _) in recovered.objects() {
             self.resume(place);
         }

@@ -34,7 +34,7 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -46,6 +46,7 @@ pub use self::spec::RuleError;
 pub(crate) use self::spec::read as rules;
 pub use self::verdict::ConnectionBroken;
 pub(crate) use self::verdict::{ConnectionFault, EventVerdict, Outcome, RequestFacts, Verdict};
+use crate::sync::{Mutex, RwLock};
 
 /// The number of an injected fault, for removing it and reading its counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -305,11 +306,7 @@ impl Faults {
         subscriber: impl Fn(Command) + Send + Sync + 'static,
     ) -> Subscription {
         let subscriber: Subscriber = Arc::new(subscriber);
-        let mut subscribers = self
-            .shared
-            .subscribers
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut subscribers = self.shared.subscribers.write();
         subscribers.retain(|known| known.strong_count() > 0);
         subscribers.push(Arc::downgrade(&subscriber));
         Subscription {
@@ -434,11 +431,7 @@ impl Faults {
     }
 
     fn tell(&self, command: Command) {
-        let subscribers = self
-            .shared
-            .subscribers
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let subscribers = self.shared.subscribers.read();
         for subscriber in subscribers.iter().filter_map(Weak::upgrade) {
             subscriber(command);
         }
@@ -447,10 +440,7 @@ impl Faults {
     /// Locks the state. Counters and rules are valid at any time, so a poisoned lock is safe to
     /// use.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock()
     }
 }
 
@@ -630,14 +620,14 @@ mod tests {
         let faults = Faults::default();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&heard);
-        let _listening = faults.subscribe(move |command| log.lock().unwrap().push(command));
+        let _listening = faults.subscribe(move |command| log.lock().push(command));
         faults.inject(Fault::compact().verb(Verb::Watch).times(1));
         faults.on_request(&facts(Verb::Watch, "pods", "x"));
         faults.compact();
         faults.freeze_connections(true);
         faults.reset_connections();
         assert_eq!(
-            *heard.lock().unwrap(),
+            *heard.lock(),
             [
                 Command::Compact,
                 Command::Compact,

@@ -1,13 +1,14 @@
 //! Types of built-in kinds, from the recorded OpenAPI documents.
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use super::openapi::{Converter, Definition};
 use super::schema::Schema;
 use crate::openapi::recorded_document;
+use crate::sync::Mutex;
 
 #[derive(Deserialize)]
 struct Document {
@@ -25,7 +26,7 @@ static SCHEMAS: LazyLock<Mutex<BTreeMap<String, &'static Schema>>> = LazyLock::n
 
 /// Returns the types of a built-in group version such as `v1` or `apps/v1`.
 pub(crate) fn builtin(api_version: &str) -> &'static Schema {
-    let mut schemas = SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut schemas = SCHEMAS.lock();
     if let Some(known) = schemas.get(api_version) {
         return known;
     }

@@ -14,7 +14,7 @@ mod writer;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::thread::JoinHandle;
 
 use tokio::sync::watch;
@@ -23,6 +23,7 @@ pub use self::error::DataError;
 pub(crate) use self::record::{Place, Record};
 pub(crate) use self::replay::{Recovered, RecoveredObject};
 use self::writer::Writer;
+use crate::sync::Mutex;
 
 /// The log of one sandbox.
 #[derive(Debug)]
@@ -114,11 +115,7 @@ impl Journal {
             pending.closing = true;
             self.shared.wake.notify_one();
         }
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             // A panic of the thread is reported to the callers of `durable`.
             let _ = thread.join();
@@ -134,6 +131,6 @@ impl Drop for Journal {
 
 impl Shared {
     fn lock(&self) -> std::sync::MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 }

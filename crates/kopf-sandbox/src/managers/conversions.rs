@@ -1,8 +1,8 @@
 //! Objects in the versions of their field managers, for kinds that a webhook converts.
 
-use std::sync::{Mutex, PoisonError};
-
 use serde_json::Value;
+
+use crate::sync::Mutex;
 
 /// Conversions of one request: completed ones, and those that a [`Tracker`](super::Tracker) is
 /// missing.
@@ -30,7 +30,7 @@ struct Done {
 impl Conversions {
     /// Returns an object in another version, or records that the conversion is missing.
     pub(super) fn find(&self, object: &Value, version: &str) -> Option<Value> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let done = state
             .done
             .iter()
@@ -47,12 +47,12 @@ impl Conversions {
 
     /// Removes and returns the missing conversions, each an object and a version.
     pub(crate) fn take_missing(&self) -> Vec<(Value, String)> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         std::mem::take(&mut state.missing)
     }
 
     pub(crate) fn add(&self, object: Value, version: String, converted: Value) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.done.push(Done {
             object,
             version,
@@ -61,6 +61,6 @@ impl Conversions {
     }
 
     pub(crate) fn clear(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        *self.state.lock() = State::default();
     }
 }

@@ -155,12 +155,12 @@ fn first_range(ranges: &[Value], problems: impl Fn(&Value) -> Vec<String>) -> Re
 }
 
 /// Amounts by resource name: as written, and in billionths.
-type Amounts = BTreeMap<String, Amount>;
+pub(super) type Amounts = BTreeMap<String, Amount>;
 
 #[derive(Debug, Clone)]
-struct Amount {
-    shown: String,
-    nanos: i128,
+pub(super) struct Amount {
+    pub(super) shown: String,
+    pub(super) nanos: i128,
 }
 
 impl Amount {
@@ -173,7 +173,7 @@ impl Amount {
     }
 }
 
-fn list(of: &Value, pointer: &str) -> Amounts {
+pub(super) fn list(of: &Value, pointer: &str) -> Amounts {
     amounts(of, pointer)
         .filter_map(|(name, value)| Some((name, Amount::read(&value)?)))
         .collect()
@@ -263,7 +263,7 @@ impl Used {
 
 /// Returns the requests or limits of a whole pod: the sum of its containers, and at least the need
 /// of any init container with the sidecars started before it.
-fn total(pod: &Value, field: &str) -> Amounts {
+pub(super) fn total(pod: &Value, field: &str) -> Amounts {
     let pointer = format!("/resources/{field}");
     let mut total = Amounts::new();
     for container in items(pod, "/spec/containers") {
@@ -289,7 +289,7 @@ fn total(pod: &Value, field: &str) -> Amounts {
     total
 }
 
-fn add(to: &mut Amounts, more: &Amounts) {
+pub(super) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         match to.get_mut(name) {
             Some(sum) => {

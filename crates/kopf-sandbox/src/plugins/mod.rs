@@ -7,7 +7,10 @@
 pub(crate) mod default_classes;
 pub(crate) mod limit_ranges;
 pub(crate) mod priorities;
+pub(crate) mod quotas;
 pub(crate) mod runtime_classes;
+mod scopes;
+mod usage;
 
 use serde_json::{Map, Value, json};
 

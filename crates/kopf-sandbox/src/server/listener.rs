@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +24,7 @@ use tower::Service;
 
 use super::connection::{Control, Controlled};
 use super::serving;
+use crate::sync::Mutex;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -222,10 +223,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.shared
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.open.lock()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Scripted failures: by an annotation of an object, or by rules of the test.
 
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::object::meta;
+use crate::sync::Mutex;
 
 /// The annotation with the behaviour of an object. It also applies to objects that it controls.
 pub(super) const ANNOTATION: &str = "sandbox.kopf.dev/simulate";
@@ -130,14 +131,14 @@ pub struct Scripts {
 impl Scripts {
     /// Adds a script. It also applies to existing objects.
     pub fn add(&self, script: Script) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock();
         list.push(script);
         self.changed.notify_one();
     }
 
     /// Removes all scripts: objects recover.
     pub fn clear(&self) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock();
         list.clear();
         self.changed.notify_one();
     }
@@ -148,7 +149,7 @@ impl Scripts {
     }
 
     pub(super) fn of(&self, object: &Value) -> Option<Behaviour> {
-        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = self.list.lock();
         let mut matching = list.iter().rev().filter(|script| script.matches(object));
         matching.next().map(|script| script.behaviour)
     }

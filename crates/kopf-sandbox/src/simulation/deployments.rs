@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, key_of};
 use super::fields::{Condition, condition, conditions, counts, flag, number, owner_reference};
+use super::replica_sets::REPLICA_FAILURE;
 use super::rollout::{Size, Strategy, step};
 use super::simulator::Simulator;
 use super::templates::{self, annotation, set_annotation};
@@ -253,6 +254,10 @@ fn status(client: Client<'_>, deployment: &Value, sets: &Sets, now: Timestamp) -
         (false, false) => Progress::Unchanged,
     };
     let deadline = set_progress(deployment, &mut all, progress, now);
+    all.retain(|condition| condition["type"] != REPLICA_FAILURE);
+    let failing = sets.new.iter().chain(&sets.old);
+    let mut failures = failing.filter_map(|set| condition(set, REPLICA_FAILURE));
+    all.extend(failures.next().cloned());
     for condition in &mut all {
         if condition.get("lastUpdateTime").is_none() {
             condition["lastUpdateTime"] = condition["lastTransitionTime"].clone();

@@ -6,13 +6,18 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::fields::{condition, count, counts, is_active, is_true, number, text};
+use super::fields::{
+    Condition, condition, conditions, count, counts, is_active, is_true, number, text,
+};
 use super::simulator::Simulator;
 use super::{PODS, REPLICA_SETS, Simulated, templates};
 use crate::cluster::Cluster;
 use crate::object::meta;
 use crate::status::Result;
 use crate::store::Key;
+
+/// The condition of sets whose pods cannot be created, for example because of a quota.
+pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Key) -> Result<()> {
     let client = Client::new(cluster, "replicaset-controller");
@@ -43,13 +48,35 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
         ("observedGeneration", meta::generation(&set)),
     ]);
     status.insert("replicas".to_owned(), json!(active.len()));
-    if let Some(conditions) = set.pointer("/status/conditions") {
-        status.insert("conditions".to_owned(), conditions.clone());
+    let failure = outcome.as_ref().err().map(|error| error.message.as_str());
+    let conditions = with_failure(&set, failure, &client.now());
+    if !conditions.is_empty() {
+        status.insert("conditions".to_owned(), Value::Array(conditions));
     }
     client
         .set_status(REPLICA_SETS, &set, Value::Object(status))
         .await?;
     outcome
+}
+
+/// Returns the conditions with or without a failure to create or delete pods.
+fn with_failure(set: &Value, failure: Option<&str>, now: &str) -> Vec<Value> {
+    let mut conditions = conditions(set);
+    match failure {
+        // Kept as it is: the message contains a generated pod name, which differs in every attempt.
+        Some(_) if is_true(set, REPLICA_FAILURE) => {}
+        Some(message) => {
+            let condition = Condition {
+                kind: REPLICA_FAILURE,
+                holds: true,
+                reason: "FailedCreate",
+                message,
+            };
+            condition.set(&mut conditions, now);
+        }
+        None => conditions.retain(|condition| condition["type"] != REPLICA_FAILURE),
+    }
+    conditions
 }
 
 /// Creates missing pods, or deletes surplus ones.

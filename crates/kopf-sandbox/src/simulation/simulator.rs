@@ -1,7 +1,7 @@
 //! The state of a simulation: jobs triggered by writes, timers, and the state of kubelets.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -17,6 +17,7 @@ use crate::kinds::Kind;
 use crate::object::meta;
 use crate::status::Result;
 use crate::store::Key;
+use crate::sync::Mutex;
 
 /// The simulation of one sandbox.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct Simulator {
     pub(super) timers: Timers,
     pub(super) scripts: Scripts,
     tracks: Mutex<HashMap<String, Track>>,
+    /// Annotated behaviours of workloads by their uids.
+    annotated: Mutex<HashMap<String, Behaviour>>,
     /// The number of addresses and nodes assigned so far.
     counter: Mutex<u32>,
 }
@@ -46,6 +49,7 @@ impl Simulator {
             timers: Timers::default(),
             scripts,
             tracks: Mutex::default(),
+            annotated: Mutex::default(),
             counter: Mutex::default(),
         }
     }
@@ -56,14 +60,14 @@ impl Simulator {
 
     /// Returns the next number for addresses and for the choice of nodes.
     pub(super) fn next_number(&self) -> u32 {
-        let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counter = self.counter.lock();
         *counter = counter.wrapping_add(1);
         *counter
     }
 
     /// Returns the state of a pod, after its behaviour was updated.
     pub(super) fn track(&self, pod: &Value, behaviour: Option<Behaviour>) -> Track {
-        let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tracks = self.tracks.lock();
         let known = tracks.get(meta::uid(pod)).copied();
         if let Some(known) = known.filter(|known| known.behaviour == behaviour) {
             return known;
@@ -78,10 +82,25 @@ impl Simulator {
         track
     }
 
-    /// Removes the state of a pod.
+    /// Records the annotated behaviour of a workload. Returns `true` if it differs from the
+    /// recorded one.
+    fn record(&self, workload: &Value) -> bool {
+        let uid = meta::uid(workload);
+        let mut annotated = self.annotated.lock();
+        let behaviour = Behaviour::annotated(workload);
+        let before = match behaviour {
+            Some(behaviour) => annotated.insert(uid.to_owned(), behaviour),
+            None => annotated.remove(uid),
+        };
+        before != behaviour
+    }
+
+    /// Removes the state of an object.
     pub(crate) fn forget(&self, uid: &str) {
-        let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tracks = self.tracks.lock();
         tracks.remove(uid);
+        drop(tracks);
+        self.annotated.lock().remove(uid);
     }
 
     /// Reconciles an object after a delay, which replaces an earlier one.
@@ -206,11 +225,33 @@ impl Cluster {
         }
     }
 
+    /// Reconciles the pods of a namespace if the annotated behaviour of a workload has changed.
+    fn follow_behaviour(&self, simulator: &Simulator, kind: Simulated, key: &Key) {
+        let is_workload = !matches!(
+            kind,
+            Simulated::Pods | Simulated::Services | Simulated::Claims
+        );
+        if !is_workload || !simulator.simulates(Simulated::Pods) {
+            return;
+        }
+        let client = Client::new(self, "");
+        let workload = client.get(kind.resource(), key);
+        if workload.is_some_and(|workload| simulator.record(&workload)) {
+            for stored in client.stored(super::PODS, key.namespace()) {
+                self.jobs.push(Job::Simulate {
+                    kind: Simulated::Pods,
+                    key: stored.key.clone(),
+                });
+            }
+        }
+    }
+
     /// Reconciles an object.
     pub(crate) async fn simulate(&self, kind: Simulated, key: &Key) -> Result<()> {
         let Some(simulator) = &self.simulation else {
             return Ok(());
         };
+        self.follow_behaviour(simulator, kind, key);
         match kind {
             Simulated::Pods => pods::reconcile(self, simulator, key).await,
             Simulated::ReplicaSets => super::replica_sets::reconcile(self, simulator, key).await,

@@ -1,13 +1,13 @@
 //! Delayed jobs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Simulated;
 use crate::store::Key;
+use crate::sync::Mutex;
 
 /// An object to reconcile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ struct State {
 impl Timers {
     /// Sets the timer of an object.
     pub(super) fn set(&self, item: Item, at: Instant) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if let Some(position) = state.positions.remove(&item) {
             state.queue.remove(&position);
         }
@@ -49,7 +49,7 @@ impl Timers {
     pub(super) async fn next(&self) -> Item {
         loop {
             let first = {
-                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut state = self.state.lock();
                 let first = state.queue.first_key_value().map(|((at, _), _)| *at);
                 if first.is_some_and(|at| at <= Instant::now())
                     && let Some((_, item)) = state.queue.pop_first()

@@ -11,7 +11,7 @@ mod tests;
 mod watchers;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,6 +26,7 @@ pub(crate) use self::watchers::Subscription;
 use crate::journal::{Journal, Place, Record};
 use crate::kinds::Kind;
 use crate::object::meta;
+use crate::sync::Mutex;
 
 /// Estimated time of a watcher to process a notification, including its share of a connection.
 const TIME_PER_WATCHER: Duration = Duration::from_micros(10);
@@ -239,7 +240,7 @@ impl Store {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Returns the revision of the last write.

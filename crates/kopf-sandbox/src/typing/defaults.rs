@@ -74,355 +74,111 @@ type Row = (
     &'static [(&'static str, Constant)],
 );
 
-const FIXED: &[Row] = &[
-    (
-        "admissionregistration/v1",
-        &["MutatingWebhook"],
-        &[
-            ("failurePolicy", Text("Fail")),
-            ("matchPolicy", Text("Equivalent")),
-            ("namespaceSelector", Empty),
-            ("objectSelector", Empty),
-            ("reinvocationPolicy", Text("Never")),
-            ("timeoutSeconds", Number(10)),
-        ],
-    ),
-    (
-        "admissionregistration/v1",
-        &["ValidatingWebhook"],
-        &[
-            ("failurePolicy", Text("Fail")),
-            ("matchPolicy", Text("Equivalent")),
-            ("namespaceSelector", Empty),
-            ("objectSelector", Empty),
-            ("timeoutSeconds", Number(10)),
-        ],
-    ),
-    (
-        "admissionregistration/v1",
-        &["RuleWithOperations", "NamedRuleWithOperations"],
-        &[("scope", Text("*"))],
-    ),
-    (
-        "admissionregistration/v1",
-        &["MatchResources"],
-        &[
-            ("matchPolicy", Text("Equivalent")),
-            ("namespaceSelector", Empty),
-            ("objectSelector", Empty),
-        ],
-    ),
-    (
-        "admissionregistration/v1",
-        &[
-            "MutatingAdmissionPolicySpec",
-            "ValidatingAdmissionPolicySpec",
-        ],
-        &[("failurePolicy", Text("Fail"))],
-    ),
-    (
-        "admissionregistration/v1",
-        &["ServiceReference"],
-        &[("port", Number(443))],
-    ),
-    (
-        "apiregistration/v1",
-        &["ServiceReference"],
-        &[("port", Number(443))],
-    ),
-    (
-        "flowcontrol/v1",
-        &["FlowSchemaSpec"],
-        &[("matchingPrecedence", Number(1000))],
-    ),
-    (
-        "flowcontrol/v1",
-        &["ExemptPriorityLevelConfiguration"],
-        &[
-            ("lendablePercent", Number(0)),
-            ("nominalConcurrencyShares", Number(0)),
-        ],
-    ),
-    (
-        "flowcontrol/v1",
-        &["LimitedPriorityLevelConfiguration"],
-        &[
-            ("lendablePercent", Number(0)),
-            ("nominalConcurrencyShares", Number(30)),
-        ],
-    ),
-    (
-        "flowcontrol/v1",
-        &["QueuingConfiguration"],
-        &[
-            ("handSize", Number(8)),
-            ("queueLengthLimit", Number(50)),
-            ("queues", Number(64)),
-        ],
-    ),
-    (
-        "apiextensions/v1",
-        &["ServiceReference"],
-        &[("port", Number(443))],
-    ),
-    (
-        "apiregistration/v1",
-        &["ServiceReference"],
-        &[("port", Number(443))],
-    ),
-    (
-        "apps/v1",
-        &["DeploymentSpec"],
-        &[
-            ("progressDeadlineSeconds", Number(600)),
-            ("replicas", Number(1)),
-            ("revisionHistoryLimit", Number(10)),
-        ],
-    ),
-    (
-        "apps/v1",
-        &["DaemonSetSpec"],
-        &[("revisionHistoryLimit", Number(10))],
-    ),
-    ("apps/v1", &["ReplicaSetSpec"], &[("replicas", Number(1))]),
-    (
-        "apps/v1",
-        &["StatefulSetSpec"],
-        &[
-            ("persistentVolumeClaimRetentionPolicy", Empty),
-            ("podManagementPolicy", Text("OrderedReady")),
-            ("replicas", Number(1)),
-            ("revisionHistoryLimit", Number(10)),
-        ],
-    ),
-    (
-        "apps/v1",
-        &["StatefulSetPersistentVolumeClaimRetentionPolicy"],
-        &[
-            ("whenDeleted", Text("Retain")),
-            ("whenScaled", Text("Retain")),
-        ],
-    ),
-    (
-        "autoscaling/v1",
-        &["HorizontalPodAutoscalerSpec"],
-        &[("minReplicas", Number(1))],
-    ),
-    (
-        "autoscaling/v2",
-        &["HorizontalPodAutoscalerSpec"],
-        &[("minReplicas", Number(1))],
-    ),
-    (
-        "batch/v1",
-        &["CronJobSpec"],
-        &[
-            ("concurrencyPolicy", Text("Allow")),
-            ("failedJobsHistoryLimit", Number(1)),
-            ("successfulJobsHistoryLimit", Number(3)),
-            ("suspend", Flag(false)),
-        ],
-    ),
-    (
-        "batch/v1",
-        &["PodFailurePolicyOnPodConditionsPattern"],
-        &[("status", Text("True"))],
-    ),
-    (
-        "core/v1",
-        &["AzureDiskVolumeSource"],
-        &[
-            ("cachingMode", Text("ReadWrite")),
-            ("fsType", Text("ext4")),
-            ("kind", Text("Shared")),
-            ("readOnly", Flag(false)),
-        ],
-    ),
-    (
-        "core/v1",
-        &[
-            "ConfigMapVolumeSource",
-            "DownwardAPIVolumeSource",
-            "ProjectedVolumeSource",
-            "SecretVolumeSource",
-        ],
-        &[("defaultMode", Number(0o644))],
-    ),
-    (
-        "core/v1",
-        &["Container", "EphemeralContainer"],
-        &[
-            ("terminationMessagePath", Text("/dev/termination-log")),
-            ("terminationMessagePolicy", Text("File")),
-        ],
-    ),
-    (
-        "core/v1",
-        &["ContainerPort", "EndpointPort", "ServicePort"],
-        &[("protocol", Text("TCP"))],
-    ),
-    (
-        "core/v1",
-        &["FileKeySelector"],
-        &[("optional", Flag(false))],
-    ),
-    ("core/v1", &["GRPCAction"], &[("service", Text(""))]),
-    (
-        "core/v1",
-        &["HTTPGetAction"],
-        &[("path", Text("/")), ("scheme", Text("HTTP"))],
-    ),
-    ("core/v1", &["HostPathVolumeSource"], &[("type", Text(""))]),
-    (
-        "core/v1",
-        &["ISCSIPersistentVolumeSource", "ISCSIVolumeSource"],
-        &[("iscsiInterface", Text("default"))],
-    ),
-    (
-        "core/v1",
-        &["NamespaceStatus"],
-        &[("phase", Text("Active"))],
-    ),
-    (
-        "core/v1",
-        &["ObjectFieldSelector"],
-        &[("apiVersion", Text("v1"))],
-    ),
-    (
-        "core/v1",
-        &["PersistentVolumeClaimSpec"],
-        &[("volumeMode", Text("Filesystem"))],
-    ),
-    (
-        "core/v1",
-        &["PersistentVolumeClaimStatus", "PersistentVolumeStatus"],
-        &[("phase", Text("Pending"))],
-    ),
-    (
-        "core/v1",
-        &["PersistentVolumeSpec"],
-        &[
-            ("persistentVolumeReclaimPolicy", Text("Retain")),
-            ("volumeMode", Text("Filesystem")),
-        ],
-    ),
-    (
-        "core/v1",
-        &["PodSpec"],
-        &[
-            ("dnsPolicy", Text("ClusterFirst")),
-            ("restartPolicy", Text("Always")),
-            ("schedulerName", Text("default-scheduler")),
-            ("securityContext", Empty),
-            ("terminationGracePeriodSeconds", Number(30)),
-        ],
-    ),
-    (
-        "core/v1",
-        &["Probe"],
-        &[
-            ("failureThreshold", Number(3)),
-            ("periodSeconds", Number(10)),
-            ("successThreshold", Number(1)),
-            ("timeoutSeconds", Number(1)),
-        ],
-    ),
-    (
-        "core/v1",
-        &["RBDPersistentVolumeSource", "RBDVolumeSource"],
-        &[
-            ("keyring", Text("/etc/ceph/keyring")),
-            ("pool", Text("rbd")),
-            ("user", Text("admin")),
-        ],
-    ),
-    (
-        "core/v1",
-        &["ReplicationControllerSpec"],
-        &[("replicas", Number(1))],
-    ),
-    (
-        "core/v1",
-        &["ScaleIOPersistentVolumeSource", "ScaleIOVolumeSource"],
-        &[
-            ("fsType", Text("xfs")),
-            ("storageMode", Text("ThinProvisioned")),
-        ],
-    ),
-    ("core/v1", &["Secret"], &[("type", Text("Opaque"))]),
-    (
-        "core/v1",
-        &["ServiceAccountTokenProjection"],
-        &[("expirationSeconds", Number(3600))],
-    ),
-    (
-        "discovery/v1",
-        &["EndpointPort"],
-        &[("name", Text("")), ("protocol", Text("TCP"))],
-    ),
-    (
-        "flowcontrol/v1",
-        &["ExemptPriorityLevelConfiguration"],
-        &[
-            ("lendablePercent", Number(0)),
-            ("nominalConcurrencyShares", Number(0)),
-        ],
-    ),
-    (
-        "flowcontrol/v1",
-        &["FlowSchemaSpec"],
-        &[("matchingPrecedence", Number(1000))],
-    ),
-    (
-        "flowcontrol/v1",
-        &["LimitedPriorityLevelConfiguration"],
-        &[
-            ("lendablePercent", Number(0)),
-            ("nominalConcurrencyShares", Number(30)),
-        ],
-    ),
-    (
-        "flowcontrol/v1",
-        &["QueuingConfiguration"],
-        &[
-            ("handSize", Number(8)),
-            ("queueLengthLimit", Number(50)),
-            ("queues", Number(64)),
-        ],
-    ),
-    (
-        "networking/v1",
-        &["IngressClassParametersReference"],
-        &[("scope", Text("Cluster"))],
-    ),
-    (
-        "networking/v1",
-        &["NetworkPolicyPort"],
-        &[("protocol", Text("TCP"))],
-    ),
-    (
-        "scheduling/v1",
-        &["PriorityClass"],
-        &[("preemptionPolicy", Text("PreemptLowerPriority"))],
-    ),
-    (
-        "storage/v1",
-        &["CSIDriverSpec"],
-        &[
-            ("attachRequired", Flag(true)),
-            ("fsGroupPolicy", Text("ReadWriteOnceWithFSType")),
-            ("podInfoOnMount", Flag(false)),
-            ("requiresRepublish", Flag(false)),
-            ("seLinuxMount", Flag(false)),
-            ("storageCapacity", Flag(false)),
-        ],
-    ),
-    (
-        "storage/v1",
-        &["StorageClass"],
-        &[
-            ("reclaimPolicy", Text("Delete")),
-            ("volumeBindingMode", Text("Immediate")),
-        ],
-    ),
-];
+/// Declares rows: packages, names of types, and their fields.
+macro_rules! rows {
+    ($($package:literal { $($($kind:ident)|+ => $($field:ident: $value:expr),+;)+ })+) => {
+        &[$($(
+            ($package, &[$(stringify!($kind)),+], &[$((stringify!($field), $value)),+]),
+        )+)+]
+    };
+}
+
+const FIXED: &[Row] = rows! {
+    "admissionregistration/v1" {
+        MatchResources => matchPolicy: Text("Equivalent"), namespaceSelector: Empty,
+            objectSelector: Empty;
+        MutatingAdmissionPolicySpec | ValidatingAdmissionPolicySpec => failurePolicy: Text("Fail");
+        MutatingWebhook => failurePolicy: Text("Fail"), matchPolicy: Text("Equivalent"),
+            namespaceSelector: Empty, objectSelector: Empty, reinvocationPolicy: Text("Never"),
+            timeoutSeconds: Number(10);
+        RuleWithOperations | NamedRuleWithOperations => scope: Text("*");
+        ServiceReference => port: Number(443);
+        ValidatingWebhook => failurePolicy: Text("Fail"), matchPolicy: Text("Equivalent"),
+            namespaceSelector: Empty, objectSelector: Empty, timeoutSeconds: Number(10);
+    }
+    "apiextensions/v1" {
+        ServiceReference => port: Number(443);
+    }
+    "apiregistration/v1" {
+        ServiceReference => port: Number(443);
+    }
+    "apps/v1" {
+        DaemonSetSpec => revisionHistoryLimit: Number(10);
+        DeploymentSpec => progressDeadlineSeconds: Number(600), replicas: Number(1),
+            revisionHistoryLimit: Number(10);
+        ReplicaSetSpec => replicas: Number(1);
+        StatefulSetPersistentVolumeClaimRetentionPolicy => whenDeleted: Text("Retain"),
+            whenScaled: Text("Retain");
+        StatefulSetSpec => persistentVolumeClaimRetentionPolicy: Empty,
+            podManagementPolicy: Text("OrderedReady"), replicas: Number(1),
+            revisionHistoryLimit: Number(10);
+    }
+    "autoscaling/v1" {
+        HorizontalPodAutoscalerSpec => minReplicas: Number(1);
+    }
+    "autoscaling/v2" {
+        HorizontalPodAutoscalerSpec => minReplicas: Number(1);
+    }
+    "batch/v1" {
+        CronJobSpec => concurrencyPolicy: Text("Allow"), failedJobsHistoryLimit: Number(1),
+            successfulJobsHistoryLimit: Number(3), suspend: Flag(false);
+        PodFailurePolicyOnPodConditionsPattern => status: Text("True");
+    }
+    "core/v1" {
+        AzureDiskVolumeSource => cachingMode: Text("ReadWrite"), fsType: Text("ext4"),
+            kind: Text("Shared"), readOnly: Flag(false);
+        ConfigMapVolumeSource | DownwardAPIVolumeSource | ProjectedVolumeSource | SecretVolumeSource =>
+            defaultMode: Number(0o644);
+        Container | EphemeralContainer => terminationMessagePath: Text("/dev/termination-log"),
+            terminationMessagePolicy: Text("File");
+        ContainerPort | EndpointPort | ServicePort => protocol: Text("TCP");
+        FileKeySelector => optional: Flag(false);
+        GRPCAction => service: Text("");
+        HTTPGetAction => path: Text("/"), scheme: Text("HTTP");
+        HostPathVolumeSource => type: Text("");
+        ISCSIPersistentVolumeSource | ISCSIVolumeSource => iscsiInterface: Text("default");
+        NamespaceStatus => phase: Text("Active");
+        ObjectFieldSelector => apiVersion: Text("v1");
+        PersistentVolumeClaimSpec => volumeMode: Text("Filesystem");
+        PersistentVolumeClaimStatus | PersistentVolumeStatus => phase: Text("Pending");
+        PersistentVolumeSpec => persistentVolumeReclaimPolicy: Text("Retain"),
+            volumeMode: Text("Filesystem");
+        PodSpec => dnsPolicy: Text("ClusterFirst"), restartPolicy: Text("Always"),
+            schedulerName: Text("default-scheduler"), securityContext: Empty,
+            terminationGracePeriodSeconds: Number(30);
+        Probe => failureThreshold: Number(3), periodSeconds: Number(10),
+            successThreshold: Number(1), timeoutSeconds: Number(1);
+        RBDPersistentVolumeSource | RBDVolumeSource => keyring: Text("/etc/ceph/keyring"),
+            pool: Text("rbd"), user: Text("admin");
+        ReplicationControllerSpec => replicas: Number(1);
+        ScaleIOPersistentVolumeSource | ScaleIOVolumeSource => fsType: Text("xfs"),
+            storageMode: Text("ThinProvisioned");
+        Secret => type: Text("Opaque");
+        ServiceAccountTokenProjection => expirationSeconds: Number(3600);
+    }
+    "discovery/v1" {
+        EndpointPort => name: Text(""), protocol: Text("TCP");
+    }
+    "flowcontrol/v1" {
+        ExemptPriorityLevelConfiguration => lendablePercent: Number(0),
+            nominalConcurrencyShares: Number(0);
+        FlowSchemaSpec => matchingPrecedence: Number(1000);
+        LimitedPriorityLevelConfiguration => lendablePercent: Number(0),
+            nominalConcurrencyShares: Number(30);
+        QueuingConfiguration => handSize: Number(8), queueLengthLimit: Number(50),
+            queues: Number(64);
+    }
+    "networking/v1" {
+        IngressClassParametersReference => scope: Text("Cluster");
+        NetworkPolicyPort => protocol: Text("TCP");
+    }
+    "scheduling/v1" {
+        PriorityClass => preemptionPolicy: Text("PreemptLowerPriority");
+    }
+    "storage/v1" {
+        CSIDriverSpec => attachRequired: Flag(true), fsGroupPolicy: Text("ReadWriteOnceWithFSType"),
+            podInfoOnMount: Flag(false), requiresRepublish: Flag(false), seLinuxMount: Flag(false),
+            storageCapacity: Flag(false);
+        StorageClass => reclaimPolicy: Text("Delete"), volumeBindingMode: Text("Immediate");
+    }
+};

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Call, Payload, Tracking, certificates, conform, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::Cluster;
+use crate::cluster::quotas::Refused;
 use crate::kinds::strategy::{self, Generation};
 use crate::kinds::{Kind, conversion};
 use crate::managers;
@@ -130,23 +131,24 @@ impl Cluster {
             {
                 return Err(ApiError::already_exists(&call.kind, &name));
             }
+            self.check_quotas(&call.kind, &key, Expect::Absent, &object)
+                .map_err(|why| ApiError::forbidden(&call.kind, &name, &why))?;
             return Ok(Payload::Object(object));
         }
         let stored_form = self.to_storage(call, object).await?;
         let key = Key::new(call.namespace.as_deref(), meta::name(&stored_form));
-        match self.put(
-            &call.kind_for_storage(self),
-            &key,
-            Expect::Absent,
-            stored_form,
-        ) {
-            Ok(stored) => Ok(Payload::Stored(stored)),
-            Err(Unexpected::TooLarge) => Err(ApiError::object_too_large()),
-            Err(Unexpected::NoParent) => Err(self.no_parent(&call.kind, &key)),
-            Err(Unexpected::Exists | Unexpected::Changed) => {
-                Err(ApiError::already_exists(&call.kind, &name))
-            }
-        }
+        let kind = call.kind_for_storage(self);
+        let written = self.put_limited(&kind, &key, Expect::Absent, stored_form);
+        written
+            .map(Payload::Stored)
+            .map_err(|refused| match refused {
+                Refused::OverQuota(why) => ApiError::forbidden(&call.kind, &name, &why),
+                Refused::Unexpected(Unexpected::TooLarge) => ApiError::object_too_large(),
+                Refused::Unexpected(Unexpected::NoParent) => self.no_parent(&call.kind, &key),
+                Refused::Unexpected(Unexpected::Exists | Unexpected::Changed) => {
+                    ApiError::already_exists(&call.kind, &name)
+                }
+            })
     }
 
     /// Sets a name from `generateName`.

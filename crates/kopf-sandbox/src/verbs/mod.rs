@@ -20,7 +20,7 @@ pub(crate) mod special;
 pub(crate) mod update;
 pub(crate) mod watch;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -31,6 +31,7 @@ use crate::request::accept::Accepted;
 use crate::request::options::Options;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
+use crate::sync::Mutex;
 
 /// Maximum number of warnings of one response. Their total length is limited much earlier.
 const MOST_WARNINGS: usize = 1000;
@@ -170,14 +171,14 @@ impl Call {
     /// Adds a `Warning` header to the response.
     pub(crate) fn warn(&self, text: impl Into<String>) {
         let text = text.into();
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = self.warnings.lock();
         if warnings.len() < MOST_WARNINGS && !warnings.contains(&text) {
             warnings.push(text);
         }
     }
 
     pub(crate) fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.warnings.lock())
     }
 }
 

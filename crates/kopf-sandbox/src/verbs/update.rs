@@ -8,6 +8,7 @@ use super::pod_parts::PodPart;
 use super::{Call, Payload, Tracking, certificates, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::garbage::is_finished;
+use crate::cluster::quotas::Refused;
 use crate::cluster::{Cluster, collection};
 use crate::field_error::FieldError;
 use crate::kinds::KindVersion;
@@ -174,6 +175,9 @@ impl Cluster {
             .await?;
 
         if call.options.dry_run {
+            let expect = Expect::Revision(stored.revision);
+            self.check_quotas(&call.kind, &stored.key, expect, &new)
+                .map_err(|why| ApiError::forbidden(&call.kind, &call.name, &why))?;
             return Ok(Some(Payload::Object(new)));
         }
         if is_finished(&call.kind, &new) {
@@ -189,10 +193,13 @@ impl Cluster {
         }
         let new = self.to_storage(call, new).await?;
         let expect = Expect::Revision(stored.revision);
-        match self.put(&kind, &stored.key, expect, new) {
+        match self.put_limited(&kind, &stored.key, expect, new) {
             Ok(stored) => Ok(Some(Payload::Stored(stored))),
-            Err(Unexpected::TooLarge) => Err(ApiError::object_too_large()),
-            Err(Unexpected::Exists | Unexpected::Changed | Unexpected::NoParent) => Ok(None),
+            Err(Refused::OverQuota(why)) => Err(ApiError::forbidden(&call.kind, &call.name, &why)),
+            Err(Refused::Unexpected(Unexpected::TooLarge)) => Err(ApiError::object_too_large()),
+            Err(Refused::Unexpected(
+                Unexpected::Exists | Unexpected::Changed | Unexpected::NoParent,
+            )) => Ok(None),
         }
     }
 }

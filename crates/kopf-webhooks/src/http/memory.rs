@@ -5,9 +5,10 @@
 //! a connection is closed that holds much and stalls, or has the lowest rank.
 
 use std::cmp::Reverse;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use kopf_core::sync::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -73,13 +74,9 @@ impl Pool {
         }
     }
 
-    fn clients(&self) -> MutexGuard<'_, Clients> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Closes a connection in favour of one that waits for this many bytes.
     fn relieve(&self, waiting: &Arc<Activity>, bytes: usize) {
-        let mut clients = self.clients();
+        let mut clients = self.clients.lock();
         let now = Instant::now();
         // The memory of the last closed connection must be released first.
         if clients.relieved.is_some_and(|last| now - last < GRACE) {
@@ -104,7 +101,7 @@ impl Pool {
 
 impl Memory {
     pub(super) fn new(pool: Arc<Pool>, activity: Arc<Activity>) -> Self {
-        pool.clients().all.push(Arc::clone(&activity));
+        pool.clients.lock().all.push(Arc::clone(&activity));
         Self {
             own: Arc::new(Semaphore::new(OWN * OWNERS)),
             pool,
@@ -183,7 +180,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let mut clients = self.pool.clients();
+        let mut clients = self.pool.clients.lock();
         clients
             .all
             .retain(|other| !Arc::ptr_eq(other, &self.activity));

@@ -9,8 +9,9 @@ use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, RootCertStore};
-use x509_parser::extensions::ParsedExtension;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::{AuthorityKeyIdentifier, SubjectKeyIdentifier};
 
 /// Length of PEM lines.
 const LINE: usize = 64;
@@ -93,30 +94,20 @@ impl Bundle {
     }
 }
 
-/// Returns `true` if the subject of one certificate is the issuer of the other.
+/// Returns `true` if the name and the key of one certificate are those of the issuer of the other.
 fn is_issuer(one: &[u8], other: &[u8]) -> bool {
-    let (Ok((_, one)), Ok((_, other))) = (
-        X509Certificate::from_der(one),
-        X509Certificate::from_der(other),
-    ) else {
+    let (Ok(one), Ok(other)) = (Certificate::from_der(one), Certificate::from_der(other)) else {
         return false;
     };
-    let extensions = |certificate: &X509Certificate<'_>, is_own: bool| {
-        let extensions = certificate.extensions().iter();
-        let mut ids = extensions.filter_map(|extension| match extension.parsed_extension() {
-            ParsedExtension::SubjectKeyIdentifier(id) if is_own => Some(id.0.to_vec()),
-            ParsedExtension::AuthorityKeyIdentifier(id) if !is_own => {
-                id.key_identifier.as_ref().map(|id| id.0.to_vec())
-            }
-            _ => None,
-        });
-        ids.next()
-    };
-    let is_same_key = match (extensions(&one, true), extensions(&other, false)) {
-        (Some(one), Some(other)) => one == other,
+    let (one, other) = (one.tbs_certificate(), other.tbs_certificate());
+    let own = one.get_extension::<SubjectKeyIdentifier>().ok().flatten();
+    let issuing = other.get_extension::<AuthorityKeyIdentifier>();
+    let issuing = issuing.ok().flatten().and_then(|(_, id)| id.key_identifier);
+    let is_same_key = match (own, issuing) {
+        (Some((_, own)), Some(issuing)) => own.0 == issuing,
         _ => true,
     };
-    one.subject().as_raw() == other.issuer().as_raw() && is_same_key
+    one.subject() == other.issuer() && is_same_key
 }
 
 #[cfg(test)]

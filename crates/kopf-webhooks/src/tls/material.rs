@@ -7,7 +7,8 @@ use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
-use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
+use x509_cert::der::Decode as _;
+use x509_cert::{Certificate, Version};
 
 use super::bundle::Bundle;
 use super::certificates::{certificates, private_key};
@@ -119,12 +120,12 @@ impl Material {
 
     /// Returns the reason why clients reject the certificate at this time, regardless of the CA.
     pub(super) fn complaint(&self, now: Timestamp) -> Option<&'static str> {
-        let (_, certificate) = X509Certificate::from_der(self.chain.first()?).ok()?;
-        let validity = certificate.validity();
-        let now = now.as_second();
-        if now > validity.not_after.timestamp() {
+        let certificate = Certificate::from_der(self.chain.first()?).ok()?;
+        let validity = certificate.tbs_certificate().validity();
+        let now = u64::try_from(now.as_second()).unwrap_or_default();
+        if now > validity.not_after.to_unix_duration().as_secs() {
             Some("has expired")
-        } else if now < validity.not_before.timestamp() {
+        } else if now < validity.not_before.to_unix_duration().as_secs() {
             Some("is not valid yet")
         } else {
             None
@@ -215,10 +216,10 @@ fn blamed(error: Error, options: &Options, chain: &[CertificateDer<'static>]) ->
 }
 
 fn reason(error: &rustls::Error, chain: &[CertificateDer<'static>]) -> &'static str {
-    let certificate = chain.first().map(|leaf| X509Certificate::from_der(leaf));
+    let certificate = chain.first().map(|leaf| Certificate::from_der(leaf));
     match (error, certificate) {
         (rustls::Error::InconsistentKeys(_), _) => "the key does not match the certificate",
-        (_, Some(Ok((_, certificate)))) if certificate.version != X509Version::V3 => {
+        (_, Some(Ok(certificate))) if certificate.tbs_certificate().version() != Version::V3 => {
             "the certificate has an old format, without names (subjectAltName); version 3 of X.509 is \
              needed"
         }

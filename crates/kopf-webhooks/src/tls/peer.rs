@@ -4,52 +4,49 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Map, Value, json};
-use x509_parser::asn1_rs::{Any, Tag};
-use x509_parser::der_parser::Oid;
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
-use x509_parser::x509::X509Name;
+use x509_cert::Certificate;
+use x509_cert::der::asn1::{Any, ObjectIdentifier};
+use x509_cert::der::{Decode as _, Tag, Tagged as _};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::name::Name;
+use x509_cert::time::Time;
 
 /// Returns the content of a certificate; an empty object if it is malformed, as without a
 /// certificate.
 pub(crate) fn describe(certificate: &[u8]) -> Value {
-    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else {
+    let Ok(certificate) = Certificate::from_der(certificate) else {
         return Value::Object(Map::new());
     };
+    let certificate = certificate.tbs_certificate();
     let mut peer = json!({
         "subject": name(certificate.subject()),
         "issuer": name(certificate.issuer()),
-        "version": certificate.version().0 + 1,
-        "serialNumber": serial(certificate.raw_serial()),
+        "version": certificate.version() as u8 + 1,
+        "serialNumber": serial(certificate.serial_number().as_bytes()),
         "notBefore": time(certificate.validity().not_before),
         "notAfter": time(certificate.validity().not_after),
     });
-    if let Ok(Some(names)) = certificate.subject_alternative_name() {
-        let names: Vec<Value> = names
-            .value
-            .general_names
-            .iter()
-            .filter_map(alternative)
-            .collect();
-        peer["subjectAltName"] = Value::Array(names);
+    if let Ok(Some((_, names))) = certificate.get_extension::<SubjectAltName>() {
+        peer["subjectAltName"] = names.0.iter().filter_map(alternative).collect();
     }
     peer
 }
 
 /// Returns a name as a list of its parts, each a list of pairs of type and value.
-fn name(name: &X509Name<'_>) -> Value {
-    let parts = name.iter().map(|part| {
+fn name(name: &Name) -> Value {
+    let parts = name.iter_rdn().map(|part| {
         let pairs = part
             .iter()
-            .map(|attribute| json!([label(attribute.attr_type()), text(attribute.attr_value())]));
+            .map(|attribute| json!([label(attribute.oid), text(&attribute.value)]));
         Value::Array(pairs.collect())
     });
     Value::Array(parts.collect())
 }
 
 /// Returns OpenSSL's long name of an attribute.
-fn label(oid: &Oid<'_>) -> String {
-    let oid = oid.to_id_string();
+fn label(oid: ObjectIdentifier) -> String {
+    let oid = oid.to_string();
     let label = match oid.as_str() {
         "2.5.4.3" => "commonName",
         "2.5.4.4" => "surname",
@@ -80,9 +77,9 @@ fn label(oid: &Oid<'_>) -> String {
     label.to_owned()
 }
 
-fn text(value: &Any<'_>) -> String {
-    if value.header.tag() == Tag::BmpString {
-        let units = value.data.chunks_exact(2).map(|pair| match pair {
+fn text(value: &Any) -> String {
+    if value.tag() == Tag::BmpString {
+        let units = value.value().chunks_exact(2).map(|pair| match pair {
             [high, low] => u16::from_be_bytes([*high, *low]),
             _ => 0,
         });
@@ -90,7 +87,7 @@ fn text(value: &Any<'_>) -> String {
             .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
             .collect();
     }
-    String::from_utf8_lossy(value.data).into_owned()
+    String::from_utf8_lossy(value.value()).into_owned()
 }
 
 fn serial(bytes: &[u8]) -> String {
@@ -108,22 +105,24 @@ fn serial(bytes: &[u8]) -> String {
     })
 }
 
-fn time(time: ASN1Time) -> String {
-    let Ok(time) = Timestamp::from_second(time.timestamp()) else {
+fn time(time: Time) -> String {
+    let since_epoch = time.to_unix_duration().as_secs();
+    let time = i64::try_from(since_epoch).map(Timestamp::from_second);
+    let Ok(Ok(time)) = time else {
         return String::new();
     };
     let time = time.to_zoned(TimeZone::UTC);
     time.strftime("%b %e %H:%M:%S %Y GMT").to_string()
 }
 
-fn alternative(name: &GeneralName<'_>) -> Option<Value> {
+fn alternative(name: &GeneralName) -> Option<Value> {
     Some(match name {
-        GeneralName::DNSName(name) => json!(["DNS", name]),
-        GeneralName::RFC822Name(name) => json!(["email", name]),
-        GeneralName::URI(uri) => json!(["URI", uri]),
-        GeneralName::IPAddress(bytes) => json!(["IP Address", address(bytes)]),
+        GeneralName::DnsName(name) => json!(["DNS", name.to_string()]),
+        GeneralName::Rfc822Name(name) => json!(["email", name.to_string()]),
+        GeneralName::UniformResourceIdentifier(uri) => json!(["URI", uri.to_string()]),
+        GeneralName::IpAddress(bytes) => json!(["IP Address", address(bytes.as_bytes())]),
         GeneralName::DirectoryName(directory) => json!(["DirName", self::name(directory)]),
-        GeneralName::RegisteredID(oid) => json!(["Registered ID", oid.to_id_string()]),
+        GeneralName::RegisteredId(oid) => json!(["Registered ID", oid.to_string()]),
         _ => return None,
     })
 }

@@ -20,8 +20,10 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use tracing::{debug, info};
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::time::Time;
 
 use super::bundle::{Bundle, pem};
 use super::generating::Names;
@@ -172,30 +174,26 @@ fn encode(identity: &Identity) -> Certificate {
 
 /// Returns the dates of a certificate, in seconds of the Unix time.
 fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
-    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    let validity = parsed.validity();
-    Some((
-        validity.not_before.timestamp(),
-        validity.not_after.timestamp(),
-    ))
+    let parsed = x509_cert::Certificate::from_der(certificate).ok()?;
+    let validity = parsed.tbs_certificate().validity();
+    let seconds = |time: Time| i64::try_from(time.to_unix_duration().as_secs()).ok();
+    Some((seconds(validity.not_before)?, seconds(validity.not_after)?))
 }
 
 /// Returns the alternative names and addresses of a certificate.
 fn names_of(certificate: &[u8]) -> Vec<String> {
-    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+    let Ok(parsed) = x509_cert::Certificate::from_der(certificate) else {
         return Vec::new();
     };
-    let Ok(Some(extension)) = parsed.subject_alternative_name() else {
+    let Ok(Some((_, names))) = parsed.tbs_certificate().get_extension::<SubjectAltName>() else {
         return Vec::new();
     };
-    let names = extension.value.general_names.iter();
-    names
-        .filter_map(|name| match name {
-            GeneralName::DNSName(name) => Some((*name).to_owned()),
-            GeneralName::IPAddress(bytes) => address(bytes),
-            _ => None,
-        })
-        .collect()
+    let names = names.0.iter().filter_map(|name| match name {
+        GeneralName::DnsName(name) => Some(name.to_string()),
+        GeneralName::IpAddress(bytes) => address(bytes.as_bytes()),
+        _ => None,
+    });
+    names.collect()
 }
 
 fn address(bytes: &[u8]) -> Option<String> {

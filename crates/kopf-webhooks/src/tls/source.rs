@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::admission::CertificateStore;
+use kopf_core::failure::describe;
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
@@ -177,13 +178,6 @@ impl Source {
                 source,
             })
     }
-}
-
-/// Returns an error with its causes.
-fn describe(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let texts: Vec<_> = causes.map(ToString::to_string).collect();
-    texts.join(": ")
 }
 
 #[cfg(test)]

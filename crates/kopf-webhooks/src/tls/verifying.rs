@@ -10,7 +10,10 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme,
 };
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::der::asn1::ObjectIdentifier;
+use x509_cert::ext::pkix::ExtendedKeyUsage;
 
 use crate::Error;
 
@@ -111,20 +114,25 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
+/// Extended key usages of client certificates: any, and client authentication.
+const CLIENT_USAGES: [ObjectIdentifier; 2] = [
+    ObjectIdentifier::new_unwrap("2.5.29.37.0"),
+    ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2"),
+];
+
 /// Checks the validity and the purpose, which webpki would have checked.
 fn check_usable(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
-    let (_, parsed) =
-        X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    if now < parsed.validity().not_before.timestamp() {
+    let parsed = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let parsed = parsed.tbs_certificate();
+    if now.as_secs() < parsed.validity().not_before.to_unix_duration().as_secs() {
         return Err(CertificateError::NotValidYet);
     }
-    if now > parsed.validity().not_after.timestamp() {
+    if now.as_secs() > parsed.validity().not_after.to_unix_duration().as_secs() {
         return Err(CertificateError::Expired);
     }
-    match parsed.extended_key_usage() {
+    match parsed.get_extension::<ExtendedKeyUsage>() {
         Ok(None) => Ok(()),
-        Ok(Some(usage)) if usage.value.any || usage.value.client_auth => Ok(()),
+        Ok(Some((_, usage))) if usage.0.iter().any(|one| CLIENT_USAGES.contains(one)) => Ok(()),
         Ok(Some(_)) => Err(CertificateError::InvalidPurpose),
         Err(_) => Err(CertificateError::BadEncoding),
     }

@@ -1,11 +1,12 @@
 //! A fake operator that responds to reviews by a function and records announcements.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use kopf_core::admission::{
     CertificateStore, ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer,
 };
+use kopf_core::sync::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -53,7 +54,7 @@ impl Serving for Operator {
 
 impl Operator {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Incoming>> {
-        self.reviewed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reviewed.lock()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Certificates that several servers share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf_core::admission::{
     Certificate, CertificateStore, ClientConfig, ServerError, StoredCertificate,
 };
+use kopf_core::sync::Mutex;
 use kopf_webhooks::{Server, build_certificate};
 
 use crate::client::Connecting;
@@ -18,13 +19,13 @@ struct Store(Mutex<Option<(Certificate, u64)>>);
 
 impl Store {
     fn put(&self, certificate: Certificate) {
-        let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = self.0.lock();
         let version = stored.as_ref().map_or(0, |(_, version)| *version);
         *stored = Some((certificate, version + 1));
     }
 
     fn stored(&self) -> Option<StoredCertificate> {
-        let stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = self.0.lock();
         let (certificate, version) = stored.clone()?;
         Some(StoredCertificate {
             certificate,

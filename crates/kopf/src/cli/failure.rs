@@ -1,77 +1,28 @@
-//! Fatal errors of the program: the failure, its causes and an advice.
+//! Failures of the program in its log.
 
-use std::error::Error;
+pub(super) use kopf_core::failure::Failure;
 
-/// A fatal error. The exit code is 1.
-#[derive(Debug)]
-pub(super) struct Failure {
-    what: String,
-    causes: Vec<String>,
-    advice: Option<String>,
+/// Logs a failure: the causes are a line each, and the next step is the last one.
+pub(super) fn log(failure: &Failure) {
+    let details = details(failure);
+    tracing::error!(target: "kopf.cli", exc_info = details, "{}", failure.what());
 }
 
-impl Failure {
-    /// Creates a failure with the chain of its causes.
-    pub(super) fn new(what: impl Into<String>, cause: &dyn Error) -> Self {
-        let mut causes = Vec::new();
-        let mut next = Some(cause);
-        while let Some(error) = next {
-            causes.push(error.to_string());
-            next = error.source();
-        }
-        Self {
-            causes,
-            ..Self::plain(what)
-        }
-    }
-
-    /// Creates a failure without causes.
-    pub(super) fn plain(what: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            causes: Vec::new(),
-            advice: None,
-        }
-    }
-
-    /// Adds an advice.
-    #[must_use]
-    pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice = Some(advice.into());
-        self
-    }
-
-    /// Logs the failure in the configured format.
-    pub(super) fn log(&self) {
-        let details = self.details();
-        tracing::error!(target: "kopf.cli", exc_info = details, "{}", self.what);
-    }
-
-    fn details(&self) -> Option<String> {
-        let mut lines: Vec<_> = self
-            .causes
-            .iter()
-            .flat_map(|cause| cause.lines())
-            .map(|line| format!("  {}", line.trim_end()))
-            .collect();
-        lines.extend(
-            self.advice
-                .iter()
-                .map(|advice| format!("What to do: {advice}")),
-        );
-        (!lines.is_empty()).then(|| lines.join("\n"))
-    }
+fn details(failure: &Failure) -> Option<String> {
+    let causes = failure.causes().iter().flat_map(|cause| cause.lines());
+    let causes = causes.map(|line| format!("  {}", line.trim_end()));
+    let advice = failure
+        .advice()
+        .map(|advice| format!("What to do: {advice}"));
+    let lines: Vec<_> = causes.chain(advice).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
+/// Returns the failure of manifests that cannot be loaded.
 #[cfg(feature = "sandbox")]
-impl From<kopf_sandbox::manifests::Error> for Failure {
-    fn from(error: kopf_sandbox::manifests::Error) -> Self {
-        Self {
-            what: error.what().to_owned(),
-            causes: error.causes().to_vec(),
-            advice: error.advice().map(str::to_owned),
-        }
-    }
+#[expect(clippy::needless_pass_by_value, reason = "an argument of map_err")]
+pub(super) fn of_manifests(error: kopf_sandbox::manifests::Error) -> Failure {
+    Failure::from_parts(error.what(), error.causes(), error.advice())
 }
 
 #[cfg(test)]
@@ -83,12 +34,12 @@ mod tests {
     #[test]
     fn details_have_a_line_per_cause() {
         let failure = Failure::new("it cannot be", &io::Error::other("the disk\nis full"));
-        assert_eq!(failure.details().unwrap(), "  the disk\n  is full");
+        assert_eq!(details(&failure).unwrap(), "  the disk\n  is full");
         let failure = failure.advise("buy another one");
         assert_eq!(
-            failure.details().unwrap(),
+            details(&failure).unwrap(),
             "  the disk\n  is full\nWhat to do: buy another one"
         );
-        assert_eq!(Failure::plain("it cannot be").details(), None);
+        assert_eq!(details(&Failure::plain("it cannot be")), None);
     }
 }

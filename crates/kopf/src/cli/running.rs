@@ -11,7 +11,7 @@ use kopf_engine::authentication::Access;
 use kopf_engine::operator::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::logging;
 use super::options::RunOptions;
 use super::program::BoxedLayer;
@@ -56,7 +56,7 @@ pub(super) fn run(
         // The reason is logged already.
         Ok(End::Forced) => ExitCode::FAILURE,
         Err(failure) => {
-            failure.log();
+            failure::log(&failure);
             ExitCode::FAILURE
         }
     }

@@ -10,7 +10,7 @@ use kopf_client::Client;
 use kopf_sandbox::manifests::{self, Loaded, Manifests};
 use kopf_sandbox::{KubeconfigFile, Listen, Listening, Sandbox};
 
-use super::failure::Failure;
+use super::failure::{Failure, of_manifests};
 use super::options::SandboxOptions;
 
 /// A sandbox with its manifests, before the start.
@@ -23,7 +23,7 @@ impl Prepared {
     /// Reads the manifests. Nothing is started yet, so that invalid manifests need no cleanup.
     pub(super) fn read(options: &SandboxOptions) -> Result<Self, Failure> {
         let SandboxOptions { filenames, port } = options;
-        let manifests = Manifests::read(filenames)?;
+        let manifests = Manifests::read(filenames).map_err(of_manifests)?;
         if !filenames.is_empty() && manifests.is_empty() {
             let names: Vec<_> = filenames.iter().map(|name| shown(name)).collect();
             tracing::warn!("No objects to load in {}.", names.join(", "));
@@ -39,7 +39,7 @@ impl Prepared {
         let sandbox = Sandbox::builder()
             .build()
             .map_err(|error| Failure::new("The sandbox cannot be started", &error))?;
-        let loaded = self.manifests.load(&sandbox).await?;
+        let loaded = self.manifests.load(&sandbox).await.map_err(of_manifests)?;
         if let Some(warning) = manifests::dropped_owners(&loaded) {
             tracing::warn!("{warning}");
         }

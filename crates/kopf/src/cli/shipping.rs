@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args as ClapArgs;
+use kopf_core::failure::describe;
 use kopf_core::handler::HandlerKind;
 use kopf_core::namespace::Scope;
 use kopf_core::rights::{Extra, Requirements};
@@ -289,13 +290,6 @@ fn patterns(scope: &Scope) -> Vec<String> {
         Scope::Cluster => Vec::new(),
         Scope::Namespaces(patterns) => patterns.iter().map(ToString::to_string).collect(),
     }
-}
-
-/// Returns an error with its causes in one line.
-fn describe(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let texts: Vec<_> = causes.map(ToString::to_string).collect();
-    texts.join(": ")
 }
 
 /// Writes a message to stderr. Stdout is for the manifests.

@@ -1,12 +1,13 @@
 //! Status conditions of the object.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kopf_core::body::Body;
 use kopf_core::conditions::{self, Change, Condition, ConditionStatus, InvalidCondition};
 use kopf_core::patch::PatchFn;
+use kopf_core::sync::Mutex;
 use kopf_engine::clock::Clock;
 use kopf_engine::invocation::SharedPatch;
 use serde_json::Value;
@@ -135,7 +136,7 @@ impl Conditions {
         if is_first {
             let changes = Arc::clone(&self.0.changes);
             let function = PatchFn::new("conditions", move |body| {
-                let changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+                let changes = changes.lock();
                 Ok(conditions::apply(&changes, body)?)
             });
             self.0.patch.with(|patch| patch.add_fn(function));
@@ -143,10 +144,7 @@ impl Conditions {
     }
 
     fn changes(&self) -> std::sync::MutexGuard<'_, Vec<Change>> {
-        self.0
-            .changes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.changes.lock()
     }
 }
 

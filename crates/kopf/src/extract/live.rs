@@ -1,9 +1,10 @@
 //! The current version of the object.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kopf_core::cause::Cause;
+use kopf_core::sync::Mutex;
 use kopf_engine::daemons::LiveBody;
 use kopf_engine::invocation::Call;
 
@@ -58,23 +59,19 @@ impl<T: FilterExtract + Clone> Live<T> {
     pub fn get(&self) -> T {
         match self.try_get() {
             Ok(value) => {
-                *self.last() = value.clone();
+                *self.0.last.lock() = value.clone();
                 value
             }
-            Err(_) => self.last().clone(),
+            Err(_) => self.0.last.lock().clone(),
         }
     }
 
     /// Returns the current value, or an error if the current object is malformed.
     pub fn try_get(&self) -> Result<T, Rejection> {
         match &self.0.source {
-            None => Ok(self.last().clone()),
+            None => Ok(self.0.last.lock().clone()),
             Some(source) => source.extract(),
         }
-    }
-
-    fn last(&self) -> std::sync::MutexGuard<'_, T> {
-        self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,7 +111,7 @@ impl<T> Clone for Live<T> {
 
 impl<T: fmt::Debug> fmt::Debug for Live<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.0.last.lock();
         f.debug_tuple("Live").field(&*last).finish()
     }
 }

@@ -2,7 +2,9 @@
 
 use std::any::type_name;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
+
+use kopf_core::sync::RwLock;
 
 use super::{Context, Declared, Extract, FilterExtract, Rejection};
 use crate::memos::Memos;
@@ -94,12 +96,12 @@ impl<T> Memo<T> {
     /// Locks the value for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         // A panic during a write does not invalidate the value.
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.read()
     }
 
     /// Locks the value for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.write()
     }
 
     /// Returns a clone of the value.

@@ -1,8 +1,9 @@
 //! Functions as sub-handlers: closures that can consume captured values.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use kopf_core::sync::Mutex;
 use kopf_engine::invocation::{Call, Invoke, Work};
 
 use super::tuples::{Async, Threaded};
@@ -45,10 +46,7 @@ impl<F, M> Once<F, M> {
 
 /// Takes the function, unless it was called before.
 fn take<F>(function: &Mutex<Option<F>>) -> Result<F, Error> {
-    let taken = function
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    let taken = function.lock().take();
     taken.ok_or_else(|| crate::permanent("a sub-handler can only be called once per registration"))
 }
 

@@ -583,7 +583,7 @@ mod tests {
         assert!(handler.filters.labels.contains_key("a"));
         assert!(handler.filters.annotations.contains_key("b"));
         assert!(handler.filters.value.is_some() && handler.filters.when.is_some());
-        let param = handler.param.unwrap();
+        let param = handler.spec.param.unwrap();
         assert_eq!(param.downcast_ref::<&str>(), Some(&"param"));
     }
 

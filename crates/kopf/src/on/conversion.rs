@@ -124,7 +124,7 @@ mod tests {
         let handler = build(handler.persistent(true).into()).unwrap();
         assert_eq!(handler.kind, HandlerKind::Convert);
         assert!(handler.webhook.persistent);
-        let versions = handler.conversion.unwrap();
+        let versions = handler.spec.conversion.unwrap();
         assert_eq!(
             (versions.source.as_str(), versions.target.as_str()),
             ("v1", "v2")

@@ -56,5 +56,4 @@ async fn all_types_of_handlers_are_called_for_one_object() {
         log.contains("] DELETED\n") && log.contains("] NOT MONITORED\n"),
         "{log}"
     );
-    stage.finish().await;
 }

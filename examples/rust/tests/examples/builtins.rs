@@ -12,25 +12,21 @@ async fn old_pods_are_deleted_except_for_system_pods() {
     let untouched = api.create(&protected, &objects::pod("protected")).await;
     let untouched = untouched.expect_code(201).json;
 
-    api.create(&path, &objects::pod("young"))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::pod("young")).await;
     let hour = [("MAX_AGE", "3600")];
     let mut program = stage.run_with("10-builtins", &["-n", &system], &hour);
     program
         .await_log("/young] Handler 'remove_when_old' failed temporarily: ")
         .await;
-    api.get(&format!("{path}/young")).await.expect_code(200);
+    api.found(&format!("{path}/young")).await;
     program.stop().await;
 
-    api.create(&path, &objects::pod("old"))
-        .await
-        .expect_code(201);
+    api.created(&path, &objects::pod("old")).await;
     // The diff-base marks the creation as handled, so the pod is resumed.
     let mut known = objects::pod("known");
     known["metadata"]["annotations"] =
         serde_json::json!({"kopf.zalando.org/last-handled-configuration": "{\"spec\":{}}\n"});
-    api.create(&path, &known).await.expect_code(201);
+    api.created(&path, &known).await;
     let second = [("MAX_AGE", "1")];
     let mut program = stage.run_with("10-builtins", &["-n", &system], &second);
     stage.gone(&format!("{path}/old")).await;
@@ -46,5 +42,4 @@ async fn old_pods_are_deleted_except_for_system_pods() {
         found["metadata"]["annotations"],
         untouched["metadata"]["annotations"]
     );
-    stage.finish().await;
 }

@@ -38,7 +38,6 @@ async fn pod_is_owned_by_the_object_and_deleted_with_it() {
         .gone(&stage.api.ns_path(&format!("pods/{name}")))
         .await;
     program.stop().await;
-    stage.finish().await;
 }
 
 #[tokio::test]
@@ -57,5 +56,4 @@ async fn missing_duration_fails_permanently() {
     let pods = stage.api.get(&stage.api.ns_path("pods")).await;
     assert_eq!(pods.items().len(), 0, "{}", pods.text());
     program.stop().await;
-    stage.finish().await;
 }

@@ -24,7 +24,6 @@ async fn daemons_see_changes_and_exit_with_the_object() {
         .await_log("Daemon 'background_sync' succeeded.")
         .await;
     program.stop().await;
-    stage.finish().await;
 }
 
 #[tokio::test]
@@ -40,5 +39,4 @@ async fn daemons_exit_with_the_operator() {
         status["background_sync"]["pings"].as_u64() >= Some(1),
         "{status}"
     );
-    stage.finish().await;
 }

@@ -17,5 +17,4 @@ async fn program_stops_its_operator_after_three_objects() {
     }
     let log = program.end().await;
     assert!(log.ends_with("The operator has ended.\n"), "{log}");
-    stage.finish().await;
 }

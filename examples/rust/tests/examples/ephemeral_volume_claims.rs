@@ -20,7 +20,7 @@ impl Walkthrough {
             "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": class},
             "provisioner": "example.com/nothing", "allowVolumeExpansion": true,
         });
-        stage.api.create(classes, &object).await.expect_code(201);
+        stage.api.created(classes, &object).await;
         stage.api.delete_at_end(format!("{classes}/{class}"));
         Self { stage, class }
     }
@@ -60,7 +60,7 @@ impl Walkthrough {
     }
 
     async fn change(&self, path: &str, patch: Value) {
-        self.stage.api.merge(path, &patch).await.expect_code(200);
+        self.stage.api.merged(path, &patch).await;
     }
 
     /// Binds a PVC: a real server rejects the resizing of others.
@@ -150,7 +150,6 @@ async fn pvc_is_created_resized_relabelled_and_deleted() {
     fixture.stage.gone(&evc_path).await;
     fixture.released("my-claim").await;
     program.stop().await;
-    fixture.stage.finish().await;
 }
 
 #[tokio::test]
@@ -180,7 +179,6 @@ async fn claim_without_a_size_is_created_when_the_size_is_set() {
         })
         .await;
     program.stop().await;
-    fixture.stage.finish().await;
 }
 
 #[tokio::test]
@@ -205,7 +203,6 @@ async fn pvc_of_another_owner_is_not_changed() {
     program.stop().await;
     let found = fixture.stage.api.get(&fixture.pvc("my-claim")).await;
     assert_eq!(found.expect_code(200).json, created);
-    fixture.stage.finish().await;
 }
 
 #[tokio::test]
@@ -215,7 +212,7 @@ async fn unused_claim_expires_and_others_are_kept() {
     pod["spec"]["volumes"] =
         json!([{"name": "data", "persistentVolumeClaim": {"claimName": "my-claim"}}]);
     let pods = fixture.stage.api.ns_path("pods");
-    fixture.stage.api.create(&pods, &pod).await.expect_code(201);
+    fixture.stage.api.created(&pods, &pod).await;
     let mut program = fixture.run();
     fixture
         .create(|object| object["metadata"]["name"] = json!("lasting"))
@@ -237,16 +234,9 @@ async fn unused_claim_expires_and_others_are_kept() {
     fixture.released("my-claim").await;
     let log = program.stop().await;
     assert!(!log.contains("/lasting] Unused"), "{log}");
-    let lasting = fixture
-        .stage
-        .api
-        .get(&fixture.evc("lasting"))
-        .await
-        .expect_code(200)
-        .json;
+    let lasting = fixture.stage.api.found(&fixture.evc("lasting")).await.json;
     assert!(
         lasting["metadata"]["finalizers"].is_null(),
         "it has a finalizer without a timer: {lasting}"
     );
-    fixture.stage.finish().await;
 }

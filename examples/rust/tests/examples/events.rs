@@ -24,5 +24,4 @@ async fn events_and_log_records_are_posted() {
         stage.event(event_type, reason, message).await;
     }
     program.stop().await;
-    stage.finish().await;
 }

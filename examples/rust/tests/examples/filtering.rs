@@ -23,7 +23,6 @@ async fn only_matching_handlers_are_called() {
     program.await_log("The field has changed.").await;
     let log = program.stop().await;
     assert!(!log.contains("The annotation has another value"), "{log}");
-    stage.finish().await;
 }
 
 #[tokio::test]
@@ -43,7 +42,6 @@ async fn object_without_matching_handlers_is_not_modified() {
         .await;
     let log = program.stop().await;
     assert!(!log.contains("/other]"), "{log}");
-    let found = stage.api.get(&stage.path("other")).await.expect_code(200);
+    let found = stage.api.found(&stage.path("other")).await;
     assert_eq!(found.json, alone);
-    stage.finish().await;
 }

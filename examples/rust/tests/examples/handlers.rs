@@ -34,7 +34,6 @@ async fn each_change_calls_its_handlers() {
         assert!(log.contains(message), "{log}");
     }
     assert!(!log.contains("CREATED"), "{log}");
-    stage.finish().await;
 }
 
 #[tokio::test]
@@ -57,5 +56,4 @@ async fn changes_during_downtime_are_handled() {
     program.await_log("] DELETED\n").await;
     stage.gone(&stage.path(OBJECT)).await;
     program.stop().await;
-    stage.finish().await;
 }

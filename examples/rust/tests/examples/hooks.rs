@@ -54,5 +54,4 @@ async fn activities_are_called_and_probes_are_served() {
     );
     assert!(log.contains("Disconnected from db://somewhere."), "{log}");
     assert!(probe(port).is_none());
-    stage.finish().await;
 }

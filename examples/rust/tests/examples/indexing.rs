@@ -10,10 +10,10 @@ async fn indices_follow_created_and_deleted_pods() {
     for (name, label) in [("alike", "somevalue"), ("other", "othervalue")] {
         let mut pod = objects::pod(name);
         pod["metadata"]["labels"] = json!({"somelabel": label});
-        stage.api.create(&path, &pod).await.expect_code(201);
+        stage.api.created(&path, &pod).await;
     }
     let unlabelled = objects::pod("unlabelled");
-    stage.api.create(&path, &unlabelled).await.expect_code(201);
+    stage.api.created(&path, &unlabelled).await;
     stage.create().await;
     let mut program = stage.run("16-indexing");
     program.await_log("1 of 3 pods have the same labels.").await;
@@ -43,5 +43,4 @@ async fn indices_follow_created_and_deleted_pods() {
     program.await_log("0 of 2 pods have the same labels.").await;
     stage.delete().await;
     program.stop().await;
-    stage.finish().await;
 }

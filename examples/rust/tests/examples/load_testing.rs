@@ -57,7 +57,7 @@ impl LoadTest {
     async fn set_phase(&self, pod: &str, phase: &str) {
         let path = self.stage.api.ns_path(&format!("pods/{pod}/status"));
         let patch = json!({"status": {"phase": phase}});
-        self.stage.api.merge(&path, &patch).await.expect_code(200);
+        self.stage.api.merged(&path, &patch).await;
     }
 }
 
@@ -114,7 +114,6 @@ async fn states_are_pending_executing_finished() {
         }
     }
     assert_eq!(states, ["pending", "executing", "finished"]);
-    fixture.stage.finish().await;
 }
 
 #[tokio::test]
@@ -141,7 +140,6 @@ async fn failed_pod_fails_the_test() {
     let log = program.stop().await;
     assert!(!log.contains("is finished"), "{log}");
     fixture.await_state("failed", 5).await;
-    fixture.stage.finish().await;
 }
 
 #[tokio::test]
@@ -153,12 +151,7 @@ async fn change_restarts_the_test_and_deletion_removes_the_pods() {
     fixture.set_phase(&before[0], "Succeeded").await;
 
     let patch = json!({"spec": {"replicas": 2, "test": {"path": "/other"}}});
-    fixture
-        .stage
-        .api
-        .merge(&fixture.path, &patch)
-        .await
-        .expect_code(200);
+    fixture.stage.api.merged(&fixture.path, &patch).await;
     program
         .await_log("Handler 'announce/spec' succeeded.")
         .await;
@@ -189,7 +182,6 @@ async fn change_restarts_the_test_and_deletion_removes_the_pods() {
         fixture.stage.gone(&path).await;
     }
     program.stop().await;
-    fixture.stage.finish().await;
 }
 
 #[tokio::test]
@@ -205,5 +197,4 @@ async fn pods_that_finish_during_downtime_are_counted() {
     let program = fixture.run();
     fixture.await_state("finished", 5).await;
     program.stop().await;
-    fixture.stage.finish().await;
 }

@@ -18,5 +18,4 @@ async fn the_result_of_the_handler_is_in_the_status() {
     for message in ["Creating: {", "Handler 'create_fn' succeeded."] {
         assert!(log.contains(&format!("{of_object}{message}")), "{log}");
     }
-    stage.finish().await;
 }

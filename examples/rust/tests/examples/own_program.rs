@@ -29,12 +29,11 @@ async fn options_reach_handlers_through_the_state() {
     let mut object = only(include_str!("../../own-program/obj.yaml"));
     object["metadata"]["namespace"] = json!(stage.api.namespace());
     let path = stage.api.group_path("kopf.dev/v1", "greetings");
-    stage.api.create(&path, &object).await.expect_code(201);
+    stage.api.created(&path, &object).await;
     let path = format!("{path}/example");
     let is_greeted = |object: &serde_json::Value| object["status"]["message"] == "Hi, world!";
     stage.until(&path, "greeted", is_greeted).await;
     stage.api.delete(&path).await.ok();
     stage.gone(&path).await;
     program.stop().await;
-    stage.finish().await;
 }

@@ -18,13 +18,13 @@ async fn start() -> Stage {
     let object = json!({"apiVersion": "kopf.dev/v1", "kind": "KopfPeering",
                         "metadata": {"name": "default"}});
     let path = stage.api.group_path("kopf.dev/v1", "kopfpeerings");
-    stage.api.create(&path, &object).await.expect_code(201);
+    stage.api.created(&path, &object).await;
     stage
 }
 
 async fn peers(stage: &Stage) -> Vec<String> {
     let path = stage.api.group_path("kopf.dev/v1", "kopfpeerings/default");
-    let object = stage.api.get(&path).await.expect_code(200).json;
+    let object = stage.api.found(&path).await.json;
     let peers = object["status"].as_object().cloned().unwrap_or_default();
     peers.into_iter().map(|(name, _)| name).collect()
 }
@@ -63,7 +63,6 @@ async fn operator_with_the_higher_priority_is_active() {
     let log = first.stop().await;
     assert!(!log.contains("with the priority 666"), "{log}");
     assert!(peers(&stage).await.is_empty());
-    stage.finish().await;
 }
 
 #[tokio::test]
@@ -96,5 +95,4 @@ async fn freeze_pauses_and_resume_resumes_the_operator() {
     })
     .await;
     program.stop().await;
-    stage.finish().await;
 }

@@ -19,5 +19,4 @@ async fn events_are_handled_and_objects_are_not_changed() {
     assert_eq!(object["metadata"]["name"], OBJECT);
     assert!(object["status"].is_null(), "{object}");
     program.stop().await;
-    stage.finish().await;
 }

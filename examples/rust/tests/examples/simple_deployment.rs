@@ -9,7 +9,7 @@ async fn each_object_has_one_pod() {
     let mut program = stage.run("simple-deployment");
     let path = stage.api.group_path("example.org/v1", "simpledeployments");
     let object = only(include_str!("../../simple-deployment/example-01.yaml"));
-    let object = stage.api.create(&path, &object).await.expect_code(201).json;
+    let object = stage.api.created(&path, &object).await.json;
     let path = format!("{path}/example-01");
     let handled = stage
         .until(&path, "the result is stored", |object| {
@@ -38,13 +38,13 @@ async fn each_object_has_one_pod() {
 
     // There is no update handler: a change does not create a pod.
     let patch = json!({"spec": {"sleepytime": "60"}});
-    stage.api.merge(&path, &patch).await.expect_code(200);
+    stage.api.merged(&path, &patch).await;
     let second = json!({
         "apiVersion": "example.org/v1", "kind": "SimpleDeployment",
         "metadata": {"name": "example-02"}, "spec": {},
     });
     let list = stage.api.group_path("example.org/v1", "simpledeployments");
-    stage.api.create(&list, &second).await.expect_code(201);
+    stage.api.created(&list, &second).await;
     program
         .await_log("/example-02] Creation is processed: 1 succeeded; 0 failed.")
         .await;
@@ -60,5 +60,4 @@ async fn each_object_has_one_pod() {
     let pods = stage.api.get(&stage.api.ns_path("pods")).await;
     assert_eq!(pods.items().len(), 1, "{}", pods.text());
     program.stop().await;
-    stage.finish().await;
 }

@@ -106,14 +106,14 @@ impl Stage {
         let mut object = EXAMPLE.clone();
         change(&mut object);
         let path = self.api.group_path("kopf.dev/v1", "kopfexamples");
-        self.api.create(&path, &object).await.expect_code(201).json
+        self.api.created(&path, &object).await.json
     }
 
     /// Changes the spec of the object by a merge patch.
     pub(crate) async fn change(&self, spec: Value) {
         let patch = json!({"spec": spec});
         let path = self.path(OBJECT);
-        self.api.merge(&path, &patch).await.expect_code(200);
+        self.api.merged(&path, &patch).await;
     }
 
     /// Deletes the object, and waits until it is gone.
@@ -148,7 +148,7 @@ impl Stage {
     /// Returns the current object.
     pub(crate) async fn object(&self) -> Value {
         let path = self.path(OBJECT);
-        self.api.get(&path).await.expect_code(200).json
+        self.api.found(&path).await.json
     }
 
     /// Waits for the result of a handler in the status, which is written after it is logged.
@@ -185,9 +185,5 @@ impl Stage {
             events.items().iter().any(matches).then_some(())
         })
         .await;
-    }
-
-    pub(crate) async fn finish(self) {
-        self.api.finish().await;
     }
 }

@@ -19,5 +19,4 @@ async fn each_item_has_its_own_retries_and_its_own_result() {
     assert_eq!(count("=== Handling item2."), 1, "{log}");
     let failed = "Handler 'create_items/item2' failed temporarily: not yet";
     assert_eq!(count(failed), 1, "{log}");
-    stage.finish().await;
 }

@@ -19,7 +19,7 @@ fn nats(stage: &Stage) -> String {
 async fn create(stage: &Stage) -> Value {
     let object = only(include_str!("../../tenant-onboarding/tenant.yaml"));
     let path = stage.api.group_path("kopf.dev/v1", "tenants");
-    stage.api.create(&path, &object).await.expect_code(201).json
+    stage.api.created(&path, &object).await.json
 }
 
 /// Returns the offset of a message in the log.
@@ -37,15 +37,15 @@ async fn two_operators_do_three_steps_in_order() {
         .await;
     let services = stage.api.ns_path("services/nats-acme");
     let configs = stage.api.ns_path("configmaps/acme-blobs");
-    let storage = stage.api.get(&configs).await.expect_code(200).json;
-    let created_nats = stage.api.get(&nats(&stage)).await.expect_code(200).json;
+    let storage = stage.api.found(&configs).await.json;
+    let created_nats = stage.api.found(&nats(&stage)).await.json;
     for child in [&storage, &created_nats] {
         let owner = &child["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], created["metadata"]["uid"], "{child}");
     }
     assert_eq!(created_nats["spec"], json!({"storage": "acme-blobs"}));
     assert!(created_nats["status"].is_null(), "{created_nats}");
-    let waiting = stage.api.get(&tenant(&stage)).await.expect_code(200).json;
+    let waiting = stage.api.found(&tenant(&stage)).await.json;
     assert!(waiting["status"]["phase"].is_null(), "{waiting}");
 
     let other = stage.run("tenant-nats");
@@ -60,8 +60,8 @@ async fn two_operators_do_three_steps_in_order() {
         ready["status"]["create_blob_storage"],
         json!({"name": "acme-blobs"})
     );
-    stage.api.get(&services).await.expect_code(200);
-    let provided = stage.api.get(&nats(&stage)).await.expect_code(200).json;
+    stage.api.found(&services).await;
+    let provided = stage.api.found(&nats(&stage)).await.json;
     assert_eq!(provided["status"]["url"], json!(url));
     assert_eq!(
         provided["metadata"]["finalizers"],
@@ -83,7 +83,6 @@ async fn two_operators_do_three_steps_in_order() {
             < offset(&log, "/acme] The server of acme-blobs is deleted."),
         "{log}"
     );
-    stage.finish().await;
 }
 
 #[tokio::test]
@@ -91,7 +90,7 @@ async fn failed_step_delays_the_next_ones() {
     let stage = start().await;
     let foreign = kopf_tests::objects::config_map("acme-blobs", json!({"owner": "other"}));
     let path = stage.api.ns_path("configmaps");
-    stage.api.create(&path, &foreign).await.expect_code(201);
+    stage.api.created(&path, &foreign).await;
     let other = stage.run("tenant-nats");
     let mut main = stage.run("tenant-onboarding");
     create(&stage).await;
@@ -113,7 +112,6 @@ async fn failed_step_delays_the_next_ones() {
     let offsets = ["Step 1: ", "Step 2: ", "Step 3: "].map(|step| offset(&log, step));
     assert!(offsets.is_sorted(), "{log}");
     other.stop().await;
-    stage.finish().await;
 }
 
 #[tokio::test]
@@ -123,7 +121,7 @@ async fn servers_without_a_tenant_are_ignored() {
     let other = stage.run("tenant-nats");
     let object = only(include_str!("../../tenant-nats/nats.yaml"));
     let path = stage.api.group_path("kopf.dev/v1", "nats");
-    stage.api.create(&path, &object).await.expect_code(201);
+    stage.api.created(&path, &object).await;
     stage
         .until(&format!("{path}/example"), "there is a server", |nats| {
             nats["status"]["url"].is_string()
@@ -134,5 +132,4 @@ async fn servers_without_a_tenant_are_ignored() {
     let log = main.stop().await;
     assert!(!log.contains("The NATS of tenant example"), "{log}");
     other.stop().await;
-    stage.finish().await;
 }

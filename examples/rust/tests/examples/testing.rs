@@ -16,5 +16,4 @@ async fn tested_operator_runs_as_a_program() {
     let result = stage.result("greet").await;
     assert_eq!(result, json!({"message": "Hello, world!", "attempts": 1}));
     program.stop().await;
-    stage.finish().await;
 }

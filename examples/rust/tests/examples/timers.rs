@@ -24,5 +24,4 @@ async fn timers_are_called_regularly_and_after_changes() {
     program.await_log("=> Ping: field=\"other\"").await;
     stage.delete().await;
     program.stop().await;
-    stage.finish().await;
 }

@@ -14,7 +14,7 @@ use super::need;
 use crate::args::GetArgs;
 use crate::cluster::{Cluster, Paging, Query};
 use crate::events::Verdict;
-use crate::failure::Failure;
+use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
 use crate::named::Named;
 use crate::places::Places;
@@ -115,6 +115,6 @@ impl Selection<'_> {
     }
 
     fn unlisted(&self, error: &kopf_client::Error) -> Failure {
-        Failure::request(format!("cannot list {}", full(self.resource)), error)
+        request_failure(format!("cannot list {}", full(self.resource)), error)
     }
 }

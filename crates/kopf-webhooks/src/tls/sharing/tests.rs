@@ -1,7 +1,7 @@
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
 
 use kopf_core::admission::ServerError;
+use kopf_core::sync::Mutex;
 
 use super::super::generating::generate;
 use super::*;
@@ -22,7 +22,7 @@ struct Content {
 
 impl Memory {
     fn with<T>(&self, change: impl FnOnce(&mut Content) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.lock())
     }
 
     fn put(&self, certificate: Option<Certificate>) {

@@ -20,7 +20,7 @@ pub(super) use self::args::LoggingArgs;
 use self::args::Place;
 pub use self::args::{FreezeArgs, ResumeArgs};
 use super::environment::Environment;
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::logging;
 use super::options::{logging_options, overridden, scope_of};
 use super::usage::Usage;
@@ -133,7 +133,7 @@ impl Order {
         match self.try_run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
-                failure.log();
+                failure::log(&failure);
                 ExitCode::FAILURE
             }
         }

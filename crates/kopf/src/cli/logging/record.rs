@@ -1,9 +1,10 @@
 //! A log record from a `tracing` event.
 
 use std::error::Error;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 
+use kopf_core::failure::describe;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
@@ -166,14 +167,7 @@ impl Visit for Record {
 
     /// Records an error with its causes.
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let mut text = value.to_string();
-        let mut next = value.source();
-        while let Some(cause) = next {
-            // Writing into a string cannot fail.
-            let _ = write!(text, ": {cause}");
-            next = cause.source();
-        }
-        self.add(field, Value::String(text));
+        self.add(field, Value::String(describe(value)));
     }
 }
 

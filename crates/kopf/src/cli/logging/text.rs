@@ -1,10 +1,10 @@
 //! Human-readable records: the formats `plain` and `full`.
 
 use std::fmt::{self, Write};
-use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use kopf_core::sync::Mutex;
 use serde_json::Value;
 use tracing::Level;
 
@@ -59,7 +59,7 @@ impl Heading {
     /// Writes `[2026-11-15 00:38:15`.
     fn write_second(&self, writer: &mut impl Write, now: Timestamp) -> fmt::Result {
         let second = now.as_millisecond().div_euclid(1000);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.0 != second {
             let now = now.to_zoned(self.timezone.clone());
             last.1.clear();

@@ -77,14 +77,23 @@ mod tests {
 
     #[test]
     fn marked_and_other_enums_are_accepted() {
-        assert_eq!(lines("#[non_exhaustive]\n#[derive(Debug)]\npub enum Error {"), 0);
+        assert_eq!(
+            lines("#[non_exhaustive]\n#[derive(Debug)]\npub enum Error {"),
+            0
+        );
         assert_eq!(lines("#[doc(hidden)] // Internal.\npub enum Reason {"), 0);
-        assert_eq!(lines("pub enum Verb {\npub(crate) enum Error {\nenum Reason {"), 0);
+        assert_eq!(
+            lines("pub enum Verb {\npub(crate) enum Error {\nenum Reason {"),
+            0
+        );
     }
 
     #[test]
     fn attributes_of_other_items_do_not_count() {
-        assert_eq!(lines("#[non_exhaustive]\npub struct One {}\n\npub enum Error {"), 1);
+        assert_eq!(
+            lines("#[non_exhaustive]\npub struct One {}\n\npub enum Error {"),
+            1
+        );
         assert_eq!(lines("#[doc(hidden)]\npub mod one;\npub enum Error {"), 1);
     }
 }

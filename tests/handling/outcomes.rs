@@ -62,7 +62,7 @@ fn permanent_error_fails_the_handler_in_every_mode() {
         let handler = match mode {
             ErrorsMode::Ignored => |it: Declaration| it.errors(ErrorsMode::Ignored),
             ErrorsMode::Temporary => |it: Declaration| it.errors(ErrorsMode::Temporary),
-            ErrorsMode::Permanent => |it: Declaration| it.errors(ErrorsMode::Permanent),
+            _ => |it: Declaration| it.errors(ErrorsMode::Permanent),
         };
         check(handler, || permanent("never"), &[0], &log);
     }

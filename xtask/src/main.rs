@@ -6,6 +6,7 @@ mod graph;
 mod layers;
 mod links;
 mod notices;
+mod surface;
 mod texts;
 mod voice;
 
@@ -16,7 +17,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 
-/// Checks the source tree: directions between crates, import circles, links, forbidden text, wording.
+/// Checks the source tree: directions between crates, import circles, links, public enums,
+/// forbidden text, wording.
 #[derive(Debug, Parser)]
 #[command(name = "xtask", version)]
 enum Task {
@@ -36,6 +38,8 @@ enum Task {
         /// The crate
         name: String,
     },
+    /// Report public enums of errors and reasons that users can match exhaustively
+    Surface,
     /// Report paths of this machine and private package registries in files
     Texts,
     /// Report wordings that CONTRIBUTING.md rules out
@@ -83,15 +87,16 @@ fn run(task: &Task) -> Result<Vec<String>> {
             crates.iter().map(String::as_str).collect()
         }
         Task::Check | Task::Circles { .. } => circles::CRATES.to_vec(),
-        Task::Layers | Task::Links | Task::Texts | Task::Notices { .. } | Task::Voice { .. } => {
-            Vec::new()
-        }
+        _ => Vec::new(),
     };
     for name in crates {
         problems.extend(circles::check(&root, name)?);
     }
     if matches!(task, Task::Check | Task::Links) {
         problems.extend(links::check(&root)?);
+    }
+    if matches!(task, Task::Check | Task::Surface) {
+        problems.extend(surface::check(&root)?);
     }
     if matches!(task, Task::Check | Task::Texts) {
         problems.extend(texts::check(&root)?);
@@ -118,6 +123,25 @@ fn root() -> Result<PathBuf> {
 
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Adds all Rust files of a folder, sorted.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let cannot = || format!("cannot read {}", folder.display());
+    let mut entries = std::fs::read_dir(folder)
+        .with_context(cannot)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(cannot)?;
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// Runs a program in a folder and returns its stdout.

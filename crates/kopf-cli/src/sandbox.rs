@@ -126,8 +126,8 @@ fn farewell(cleanup: Cleanup, data: Option<&Path>) -> String {
     };
     let kubeconfig = match cleanup {
         Cleanup::Removed => "the kubeconfig is removed",
-        Cleanup::Kept => "the kubeconfig is kept but no longer valid",
         Cleanup::Replaced => "the kubeconfig is kept: it belongs to another server",
+        _ => "the kubeconfig is kept but no longer valid",
     };
     format!("stopped; {objects}, {kubeconfig}")
 }
@@ -158,11 +158,9 @@ fn shown(name: &Path) -> String {
 }
 
 async fn listen(sandbox: &Sandbox, options: &SandboxOptions) -> Result<Listening, Failure> {
-    let listen = Listen {
-        address: options.address,
-        port: options.port,
-        ..Listen::default()
-    };
+    let mut listen = Listen::default();
+    listen.address = options.address;
+    listen.port = options.port;
     let place = format!("{} port {}", options.address, options.port);
     sandbox.listen(listen).await.map_err(|error| {
         Failure::new(format!("cannot listen on {place}"), &error).advise(

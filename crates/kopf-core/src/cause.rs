@@ -16,6 +16,7 @@ use crate::resource::Resource;
 
 /// The reason why change handlers are (or are not) called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Reason {
     /// The object was never handled before.
     Create,
@@ -111,6 +112,7 @@ impl EventType {
 
 /// An object with the event and the changes to handle.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Cause {
     /// The resource of the object.
     pub resource: Arc<Resource>,
@@ -124,6 +126,7 @@ pub struct Cause {
 
 /// The changes of an object since it was last handled.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Change {
     /// The reason to call handlers.
     pub reason: Reason,
@@ -137,7 +140,36 @@ pub struct Change {
     pub diff: Diff,
 }
 
+impl Change {
+    /// Returns a change with all its fields.
+    pub fn new(
+        reason: Reason,
+        initial: bool,
+        old: Option<Arc<Value>>,
+        new: Option<Arc<Value>>,
+        diff: Diff,
+    ) -> Self {
+        Self {
+            reason,
+            initial,
+            old,
+            new,
+            diff,
+        }
+    }
+}
+
 impl Cause {
+    /// Returns a cause without an event and changes.
+    pub fn new(resource: Arc<Resource>, body: Body) -> Self {
+        Self {
+            resource,
+            body,
+            event: None,
+            change: None,
+        }
+    }
+
     /// Returns the change for a handler of one field: `old`, `new` and `diff` are those of the
     /// field, the rest is the same. Absent values are `None`.
     #[must_use]
@@ -163,6 +195,7 @@ impl Cause {
 
 /// The current essence of an object, compared with its diff-base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(hidden)] // The engine detects causes.
 pub enum Compared {
     /// There is no diff-base: the object was never handled.
     Unhandled,
@@ -174,6 +207,7 @@ pub enum Compared {
 
 /// The history of an object in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(hidden)] // The engine detects causes.
 pub enum Sighting {
     /// The object existed before this process, and was not handled in it yet.
     Initial,
@@ -183,6 +217,7 @@ pub enum Sighting {
 
 /// The result of [`detect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)] // The engine detects causes.
 pub struct Detected {
     /// The reason why handlers are (or are not) called.
     pub reason: Reason,
@@ -195,6 +230,7 @@ pub struct Detected {
 ///
 /// Of the event's type, only `DELETED` matters: a listed object without a diff-base was created while
 /// no operator was running. `Create` never implies `Resume`.
+#[doc(hidden)] // The engine detects causes.
 pub fn detect(
     event: EventType,
     body: &Body,

@@ -92,6 +92,7 @@ impl InvalidCondition {
 
 /// A change of `status.conditions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(hidden)] // Handlers use `Conditions` of the frontends.
 pub enum Change {
     /// Sets a condition, and adds it at the end if it is absent.
     Set(Condition),
@@ -210,6 +211,7 @@ impl Condition {
 ///
 /// # Errors
 /// If `status` is not an object, or `status.conditions` is not a list. The body stays as it is.
+#[doc(hidden)] // Handlers use `Conditions` of the frontends.
 pub fn apply(changes: &[Change], body: &mut Value) -> Result<(), Malformed> {
     let mut conditions = current(body)?;
     let before = conditions.len();
@@ -242,6 +244,7 @@ pub struct Malformed {
 }
 
 /// Returns the condition of this type, if the body has one.
+#[doc(hidden)] // Handlers use `Conditions` of the frontends.
 pub fn find<'a>(body: &'a Value, type_: &str) -> Option<&'a Value> {
     let conditions = body.get("status")?.get("conditions")?.as_array()?;
     conditions.iter().find(|entry| is_of(entry, type_))

@@ -53,6 +53,7 @@ impl Serialize for DiffOperation {
 
 /// One difference. Serialised as a list: `["change", ["spec", "field"], 1, 2]`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DiffItem {
     /// The kind of the change.
     pub operation: DiffOperation,

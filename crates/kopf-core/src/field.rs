@@ -26,6 +26,7 @@ pub struct FieldPath(Arc<[Arc<str>]>);
 
 /// The error of reading or setting a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// An intermediate value of the path is not an object.
     #[error("the field {path} cannot be reached: {parent} is not an object")]

@@ -50,6 +50,7 @@ pub enum Error {
      digits, '-', '_', '.' are allowed (and '/', '<', '>', which are replaced), the first and the \
      last of them a letter or a digit; use another id"
 )]
+#[non_exhaustive]
 pub struct InvalidId {
     /// The full id.
     pub id: String,

@@ -1,5 +1,8 @@
 //! The decisions of the framework, without effects: causes, diffs, filters, progress, outcomes,
 //! stored formats.
+//!
+//! `#[doc(hidden)]` marks interfaces between the crates of Kopf, which can change with any release.
+//! Operators use the re-exports of the crate `kopf`.
 
 #![warn(clippy::too_many_lines)]
 
@@ -29,6 +32,7 @@ pub mod field;
 pub mod filter;
 #[doc(hidden)]
 pub mod finalizer;
+#[doc(hidden)]
 pub mod handler;
 pub mod hierarchy;
 #[doc(hidden)]

@@ -12,11 +12,26 @@ use crate::handler::HandlerId;
 
 /// A handler that can run now.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Candidate<'a> {
     /// The full id.
     pub id: &'a HandlerId,
     /// The number of previous attempts.
     pub retries: u32,
+}
+
+impl<'a> Candidate<'a> {
+    /// Returns a candidate, such as for tests of a custom [`Lifecycle`].
+    ///
+    /// ```
+    /// use kopf_core::lifecycle::Candidate;
+    ///
+    /// let id = "create_fn".into();
+    /// assert_eq!(Candidate::new(&id, 3).retries, 3);
+    /// ```
+    pub fn new(id: &'a HandlerId, retries: u32) -> Self {
+        Self { id, retries }
+    }
 }
 
 /// A strategy to select handlers.

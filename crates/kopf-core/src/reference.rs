@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 ///
 /// Every part is optional, because a body can have any content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ObjectReference {
     /// `apiVersion`: `group/version`, or the version alone in the core group.
     pub api_version: Option<Arc<str>>,

@@ -9,6 +9,8 @@ use std::hash::{Hash, Hasher};
 /// Equality depends on group, version and plural only: other fields can differ from one discovery
 /// to the next.
 ///
+/// Minor releases can add fields: create values with `..Resource::default()`.
+///
 /// ```
 /// use kopf_core::resource::Resource;
 ///

@@ -235,11 +235,8 @@ fn responses_match_the_recording() {
             "missing data" => review["request"]["object"] = json!(null),
             _ => {}
         }
-        let incoming = Incoming {
-            review,
-            webhook: path.strip_prefix('/').map(str::to_owned),
-            ..Incoming::default()
-        };
+        let mut incoming = Incoming::new(review);
+        incoming.webhook = path.strip_prefix('/').map(str::to_owned);
         match Review::read(incoming, &things()) {
             Err(refusal) => assert_eq!(refusal.code().to_string(), code, "{after}: {refusal}"),
             Ok(review) => {
@@ -334,8 +331,7 @@ proptest! {
     fn random_reviews_never_panic(review in anything(), object in anything(), request in object()) {
         let things = things();
         let read = |review: Value| {
-            let incoming = Incoming { review, ..Incoming::default() };
-            Review::read(incoming, &things)
+            Review::read(Incoming::new(review), &things)
         };
         let _ = read(review);
         let mut request = request;

@@ -22,14 +22,13 @@ fn patched(action: impl FnOnce(&mut Patch)) -> Value {
 }
 
 fn record() -> ProgressRecord {
-    ProgressRecord {
-        started: timestamp::parse("2026-11-15T00:39:38.506599Z").ok(),
-        delayed: timestamp::parse("2026-11-15T00:39:39.507599Z").ok(),
-        purpose: Some("create".to_owned()),
-        retries: 1,
-        message: Some("not yet".to_owned()),
-        ..ProgressRecord::default()
-    }
+    let mut record = ProgressRecord::default();
+    record.started = timestamp::parse("2026-11-15T00:39:38.506599Z").ok();
+    record.delayed = timestamp::parse("2026-11-15T00:39:39.507599Z").ok();
+    record.purpose = Some("create".to_owned());
+    record.retries = 1;
+    record.message = Some("not yet".to_owned());
+    record
 }
 
 #[test]

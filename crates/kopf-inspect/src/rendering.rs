@@ -184,6 +184,7 @@ pub(crate) fn diff_lines(diff: &Diff) -> Vec<(Style, String)> {
             field,
             old,
             new,
+            ..
         } = item;
         let steps: Vec<String> = field.steps().iter().map(|step| harmless(step)).collect();
         let path = if steps.is_empty() {

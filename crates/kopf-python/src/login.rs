@@ -23,27 +23,26 @@ pub(crate) fn credentials(info: &Bound<'_, PyAny>) -> PyResult<Credentials> {
         }
     };
     let expiration = attribute::<Bound<'_, PyAny>>(info, "expiration")?;
-    let info = ConnectionInfo {
-        server: text("server")?
-            .ok_or_else(|| PyTypeError::new_err("credentials must have a server"))?,
-        ca_path: path("ca_path")?,
-        ca_data: data("ca_data")?,
-        insecure: attribute(info, "insecure")?.unwrap_or(false),
-        username: text("username")?,
-        password: text("password")?,
-        scheme: text("scheme")?,
-        token: text("token")?,
-        certificate_path: path("certificate_path")?,
-        certificate_data: data("certificate_data")?,
-        private_key_path: path("private_key_path")?,
-        private_key_data: data("private_key_data")?,
-        default_namespace: text("default_namespace")?,
-        proxy_url: text("proxy_url")?,
-        trust_env: attribute(info, "trust_env")?.unwrap_or(false),
-        priority: attribute(info, "priority")?.unwrap_or(0),
-        expiration: expiration.map(|value| timestamp(&value)).transpose()?,
-    };
-    Ok(info.into())
+    let server =
+        text("server")?.ok_or_else(|| PyTypeError::new_err("credentials must have a server"))?;
+    let mut connection = ConnectionInfo::new(server);
+    connection.ca_path = path("ca_path")?;
+    connection.ca_data = data("ca_data")?;
+    connection.insecure = attribute(info, "insecure")?.unwrap_or(false);
+    connection.username = text("username")?;
+    connection.password = text("password")?;
+    connection.scheme = text("scheme")?;
+    connection.token = text("token")?;
+    connection.certificate_path = path("certificate_path")?;
+    connection.certificate_data = data("certificate_data")?;
+    connection.private_key_path = path("private_key_path")?;
+    connection.private_key_data = data("private_key_data")?;
+    connection.default_namespace = text("default_namespace")?;
+    connection.proxy_url = text("proxy_url")?;
+    connection.trust_env = attribute(info, "trust_env")?.unwrap_or(false);
+    connection.priority = attribute(info, "priority")?.unwrap_or(0);
+    connection.expiration = expiration.map(|value| timestamp(&value)).transpose()?;
+    Ok(connection.into())
 }
 
 /// Converts an aware datetime, or a naive one in UTC.

@@ -14,11 +14,11 @@ pub(crate) fn reference(value: &Bound<'_, PyAny>) -> PyResult<ObjectReference> {
         };
         Ok(text.map(Into::into))
     };
-    Ok(ObjectReference {
-        api_version: get("apiVersion")?,
-        kind: get("kind")?,
-        name: get("name")?,
-        uid: get("uid")?,
-        namespace: get("namespace")?,
-    })
+    let mut reference = ObjectReference::default();
+    reference.api_version = get("apiVersion")?;
+    reference.kind = get("kind")?;
+    reference.name = get("name")?;
+    reference.uid = get("uid")?;
+    reference.namespace = get("namespace")?;
+    Ok(reference)
 }

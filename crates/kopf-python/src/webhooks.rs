@@ -185,11 +185,8 @@ impl PyServing {
         sslpeer: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let mut incoming = Incoming {
-            review: from_python(review)?,
-            webhook,
-            ..Incoming::default()
-        };
+        let mut incoming = Incoming::new(from_python(review)?);
+        incoming.webhook = webhook;
         if !headers.is_none() {
             for pair in headers.call_method0("items")?.try_iter()? {
                 let (name, value): (String, String) = pair?.extract()?;

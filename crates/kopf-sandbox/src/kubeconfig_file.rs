@@ -32,6 +32,7 @@ pub struct KubeconfigFile {
 
 /// The effect of dropping a [`KubeconfigFile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cleanup {
     /// The file is removed with the sandbox.
     Removed,

@@ -60,6 +60,20 @@ pub enum Error {
 }
 
 /// A builder of sandboxes.
+///
+/// ```
+/// use kopf_sandbox::Sandbox;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::builder()
+///     .seed(42)
+///     .rbac()
+///     .token("secret", "alice", ["developers"])
+///     .build()?;
+/// # sandbox.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct Builder {
@@ -98,6 +112,13 @@ impl fmt::Debug for Builder {
 
 impl Builder {
     /// Seeds uids, generated names and fault decisions. The same seed gives the same sequence.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let builder = Sandbox::builder().seed(42);
+    /// # let _ = builder;
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
@@ -105,6 +126,13 @@ impl Builder {
 
     /// Starts the clock of the sandbox at this time (in seconds since 1970) instead of the system
     /// time.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let builder = Sandbox::builder().starting_at(1_767_225_600);
+    /// # let _ = builder;
+    /// ```
     pub fn starting_at(mut self, unix_seconds: i64) -> Self {
         self.epoch = Timestamp::from_second(unix_seconds).ok();
         self
@@ -112,12 +140,26 @@ impl Builder {
 
     /// Sets how many changes of each kind are kept for watches and paged lists. The default is
     /// 20,000.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let builder = Sandbox::builder().history(100);
+    /// # let _ = builder;
+    /// ```
     pub fn history(mut self, events: usize) -> Self {
         self.window.events = events.max(1);
         self
     }
 
     /// Adds a user with a bearer token.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let builder = Sandbox::builder().token("secret", "alice", ["developers"]);
+    /// # let _ = builder;
+    /// ```
     pub fn token<G: Into<String>>(
         mut self,
         token: impl Into<String>,
@@ -131,6 +173,13 @@ impl Builder {
 
     /// Maps a `Service` in webhook configurations to a real server: an `https` URL without a path.
     /// Unmapped services are unreachable, because there are no pods.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let builder = Sandbox::builder().service_url("default", "my-webhooks", "https://127.0.0.1:8443");
+    /// # let _ = builder;
+    /// ```
     pub fn service_url(
         mut self,
         namespace: impl Into<String>,
@@ -147,6 +196,13 @@ impl Builder {
     ///
     /// The default roles and bindings of a cluster exist. Members of `system:masters`, such as the
     /// administrator of the kubeconfig, have all rights.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let builder = Sandbox::builder().rbac();
+    /// # let _ = builder;
+    /// ```
     pub fn rbac(mut self) -> Self {
         self.rbac = true;
         self
@@ -154,6 +210,13 @@ impl Builder {
 
     /// Ignores `shardSelector` in lists and watches, as servers without the feature `ShardedListAndWatch`
     /// do. By default, it is applied.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let builder = Sandbox::builder().without_shards();
+    /// # let _ = builder;
+    /// ```
     pub fn without_shards(mut self) -> Self {
         self.shards = false;
         self
@@ -167,6 +230,13 @@ impl Builder {
     /// Tokens, faults and the certificate authority are not kept.
     ///
     /// Disk writes take real time: do not pause the clock in tests with a folder.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let builder = Sandbox::builder().data("/var/lib/my-sandbox");
+    /// # let _ = builder;
+    /// ```
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data = Some(folder.into());
         self
@@ -174,6 +244,14 @@ impl Builder {
 
     /// Simulates controllers of workloads: pods become ready, Deployments get pods, claims are
     /// bound. Nothing is simulated by default.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    /// use kopf_sandbox::simulation::Simulation;
+    ///
+    /// let builder = Sandbox::builder().simulate(Simulation::all());
+    /// # let _ = builder;
+    /// ```
     pub fn simulate(mut self, simulation: Simulation) -> Self {
         self.simulation = Some(simulation);
         self
@@ -181,6 +259,16 @@ impl Builder {
 
     /// Starts the sandbox. Must be called inside of a tokio runtime. With a [data](Self::data)
     /// folder, blocks until that is read.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sandbox = Sandbox::builder().build()?;
+    /// # sandbox.shutdown().await;
+    /// # Ok(()) }
+    /// ```
     pub fn build(self) -> Result<Sandbox, Error> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let clock = match self.epoch {
@@ -395,7 +483,14 @@ impl Drop for Sandbox {
 }
 
 /// The address and certificate names of a listener.
+///
+/// ```
+/// let mut listen = kopf_sandbox::Listen::default();
+/// listen.port = 6443;
+/// listen.names.push("sandbox.example.com".to_owned());
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Listen {
     /// The address; loopback by default, so that the sandbox is not reachable from other machines.
     pub address: IpAddr,

@@ -58,7 +58,7 @@
 //!                     () = &mut shutdown => return Ok(()),
 //!                     else => return Err("the listener is closed".into()), // stops the operator
 //!                 };
-//!                 let incoming = Incoming { review, ..Incoming::default() };
+//!                 let incoming = Incoming::new(review);
 //!                 match operator.review(incoming).await {
 //!                     Ok(response) => answer(response).await,
 //!                     Err(refusal) => answer(json!({"code": refusal.code()})).await,

@@ -67,6 +67,18 @@ pub struct Applying(FieldOwnership);
 
 impl Applying {
     /// Takes over the fields of the manifest that belong to other managers.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    /// use kopf::{Applying, Body};
+    ///
+    /// #[kopf::on::create("kopfexamples")]
+    /// async fn create_fn(body: Body) -> kopf::Result<()> {
+    ///     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+    ///     Applying::default().force().apply_child(&body, &config).await?;
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn force(mut self) -> Self {
         self.0 = FieldOwnership::TakeOver;
         self

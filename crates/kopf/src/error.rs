@@ -116,6 +116,10 @@ impl Error {
     }
 
     /// Creates an arbitrary error with a message only.
+    ///
+    /// ```
+    /// assert_eq!(kopf::Error::message("no response").to_string(), "no response");
+    /// ```
     pub fn message(message: impl Display) -> Self {
         Self::boxed(message.to_string().into())
     }
@@ -141,6 +145,11 @@ impl Error {
     /// immediately.
     ///
     /// It has an effect on temporary errors only. Invalid durations (negative, NaN) are 0.
+    ///
+    /// ```
+    /// let error = kopf::temporary("not ready yet").delay(10);
+    /// assert!(error.is_temporary());
+    /// ```
     #[must_use]
     pub fn delay(mut self, delay: impl IntoDuration) -> Self {
         if let Kind::Temporary { delay: current, .. } = &mut *self.0 {
@@ -152,6 +161,11 @@ impl Error {
     /// Sets the status code for the client. Default: 500.
     ///
     /// It has an effect on [`denied`] errors only.
+    ///
+    /// ```
+    /// let error = kopf::denied("There is no place left.").code(409);
+    /// assert!(error.is_denied());
+    /// ```
     #[must_use]
     pub fn code(mut self, code: u16) -> Self {
         if let Kind::Denied { code: current, .. } = &mut *self.0 {
@@ -161,16 +175,30 @@ impl Error {
     }
 
     /// Returns `true` for errors made by [`denied`].
+    ///
+    /// ```
+    /// assert!(kopf::denied("no").is_denied());
+    /// assert!(!kopf::permanent("never").is_denied());
+    /// ```
     pub fn is_denied(&self) -> bool {
         matches!(*self.0, Kind::Denied { .. })
     }
 
     /// Returns `true` for errors made by [`temporary`].
+    ///
+    /// ```
+    /// assert!(kopf::temporary("later").is_temporary());
+    /// ```
     pub fn is_temporary(&self) -> bool {
         matches!(*self.0, Kind::Temporary { .. })
     }
 
     /// Returns `true` for errors made by [`permanent`] or [`denied`].
+    ///
+    /// ```
+    /// assert!(kopf::permanent("never").is_permanent());
+    /// assert!(kopf::denied("no").is_permanent());
+    /// ```
     pub fn is_permanent(&self) -> bool {
         matches!(*self.0, Kind::Permanent { .. } | Kind::Denied { .. })
     }

@@ -380,6 +380,15 @@ pub fn adjust_namespace<M>(
 
 /// Sets the namespace of objects, even if they have one.
 ///
+/// ```
+/// use kopf::prelude::*;
+///
+/// let mut pod = json!({"metadata": {"namespace": "own"}});
+/// kopf::force_namespace(&mut pod, "ns")?;
+/// assert_eq!(pod["metadata"]["namespace"], "ns");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If a value is not an object, or if [`Current`] is used outside of handlers.
 pub fn force_namespace<M>(
@@ -393,6 +402,17 @@ pub fn force_namespace<M>(
 /// Adds an owner reference to objects, so that Kubernetes deletes them after their owner. By
 /// default, the owner is the controller, and the objects block its foreground deletion.
 /// [`Ownership`] has further options.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// # let owner = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "parent", "uid": "u1"}});
+/// let mut pod = json!({});
+/// kopf::append_owner_reference(&mut pod, &owner)?;
+/// let reference = &pod["metadata"]["ownerReferences"][0];
+/// assert_eq!((&reference["uid"], &reference["controller"]), (&json!("u1"), &json!(true)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// If the owner does not exist in the cluster yet, or if a value is not an object.
@@ -460,6 +480,17 @@ impl Ownership {
 
 /// Removes an owner reference from objects.
 ///
+/// ```
+/// use kopf::prelude::*;
+///
+/// # let owner = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "parent", "uid": "u1"}});
+/// let mut pod = json!({});
+/// kopf::append_owner_reference(&mut pod, &owner)?;
+/// kopf::remove_owner_reference(&mut pod, &owner)?;
+/// assert!(pod["metadata"]["ownerReferences"].get(0).is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If a value is not an object.
 pub fn remove_owner_reference<M, N>(
@@ -487,6 +518,16 @@ pub fn build_object_reference<M>(object: &(impl Referred<M> + ?Sized)) -> Result
 }
 
 /// Returns an owner reference to this object. [`Ownership`] has further options.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// # let owner = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "parent", "uid": "u1"}});
+/// let reference = kopf::build_owner_reference(&owner)?;
+/// assert_eq!(reference["name"], "parent");
+/// assert_eq!(reference["blockOwnerDeletion"], true);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// If it is not one object.

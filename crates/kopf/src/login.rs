@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn login_results_are_converted() {
-        let info = || ConnectionInfo {
-            server: "https://server".to_owned(),
-            priority: 5,
-            ..ConnectionInfo::default()
+        let info = || {
+            let mut info = ConnectionInfo::new("https://server");
+            info.priority = 5;
+            info
         };
         let priority = |result: Result<Option<Credentials>>| {
             result

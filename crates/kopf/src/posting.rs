@@ -56,6 +56,17 @@ pub fn event<M>(
 
 /// Posts an event of the type `Normal` about one or several objects: see [`event()`].
 ///
+/// ```
+/// use kopf::Body;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn(body: Body) -> kopf::Result<()> {
+///     kopf::info(&body, "Created", "The database is created.")?;
+///     Ok(())
+/// }
+/// ```
+///
 /// # Errors
 /// Outside of handlers.
 pub fn info<M>(
@@ -72,6 +83,17 @@ pub fn info<M>(
 }
 
 /// Posts an event of the type `Warning` about one or several objects: see [`event()`].
+///
+/// ```
+/// use kopf::Body;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn(body: Body) -> kopf::Result<()> {
+///     kopf::warn(&body, "QuotaExceeded", format_args!("{} of {} GiB are used.", 11, 10))?;
+///     Ok(())
+/// }
+/// ```
 ///
 /// # Errors
 /// Outside of handlers.
@@ -92,6 +114,19 @@ pub fn warn<M>(
 ///
 /// The text of the error follows the message. An empty reason is replaced by the name of the
 /// error's type.
+///
+/// ```
+/// use kopf::Body;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn(body: Body) -> kopf::Result<()> {
+///     if let Err(error) = std::fs::read("/etc/database.conf") {
+///         kopf::exception(&body, "NotConfigured", "The configuration is unreadable:", &error)?;
+///     }
+///     Ok(())
+/// }
+/// ```
 ///
 /// # Errors
 /// Outside of handlers.

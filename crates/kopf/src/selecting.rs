@@ -48,12 +48,25 @@ pub struct Select {
 
 impl Select {
     /// Selects the resource of a type with kube's `CustomResource` derive, or of `k8s-openapi`.
+    ///
+    /// ```
+    /// use kopf::Select;
+    /// use kopf::k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let select = Select::of::<Pod>();
+    /// ```
     pub fn of<K: ResourceType>() -> Self {
         K::select()
     }
 
     /// Selects by one to three names: the name; group or group/version, and name; group, version,
     /// name.
+    ///
+    /// ```
+    /// use kopf::Select;
+    ///
+    /// let select = Select::named(["kopf.dev/v1", "kopfexamples"]);
+    /// ```
     pub fn named<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self::from(SelectorSpec {
             positional: names.into_iter().map(Into::into).collect(),
@@ -62,42 +75,84 @@ impl Select {
     }
 
     /// Sets the API group. An empty string is the core group.
+    ///
+    /// ```
+    /// use kopf::Select;
+    ///
+    /// let select = Select::named(["kopfexamples"]).group("kopf.dev");
+    /// ```
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.spec.group = Some(group.into());
         self
     }
 
     /// Sets the API version. Default: the version that the API prefers.
+    ///
+    /// ```
+    /// use kopf::Select;
+    ///
+    /// let select = Select::named(["kopfexamples"]).version("v1");
+    /// ```
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.spec.version = Some(version.into());
         self
     }
 
     /// Sets the kind: `KopfExample`.
+    ///
+    /// ```
+    /// use kopf::Select;
+    ///
+    /// let select = Select::default().kind("KopfExample");
+    /// ```
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
         self.spec.kind = Some(kind.into());
         self
     }
 
     /// Sets the plural name, as in URLs: `kopfexamples`.
+    ///
+    /// ```
+    /// use kopf::Select;
+    ///
+    /// let select = Select::default().plural("kopfexamples");
+    /// ```
     pub fn plural(mut self, plural: impl Into<String>) -> Self {
         self.spec.plural = Some(plural.into());
         self
     }
 
     /// Sets the singular name: `kopfexample`.
+    ///
+    /// ```
+    /// use kopf::Select;
+    ///
+    /// let select = Select::default().singular("kopfexample");
+    /// ```
     pub fn singular(mut self, singular: impl Into<String>) -> Self {
         self.spec.singular = Some(singular.into());
         self
     }
 
     /// Sets a short name: `kex`.
+    ///
+    /// ```
+    /// use kopf::Select;
+    ///
+    /// let select = Select::default().shortcut("kex");
+    /// ```
     pub fn shortcut(mut self, shortcut: impl Into<String>) -> Self {
         self.spec.shortcut = Some(shortcut.into());
         self
     }
 
     /// Sets a category: `all`. Selects all resources in it.
+    ///
+    /// ```
+    /// use kopf::Select;
+    ///
+    /// let select = Select::default().group("kopf.dev").category("all");
+    /// ```
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.spec.category = Some(category.into());
         self

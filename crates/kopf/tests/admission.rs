@@ -62,12 +62,10 @@ impl DirectServer {
         for (key, value) in request.as_object().unwrap() {
             whole[key] = value.clone();
         }
-        let incoming = Incoming {
-            review: json!({"request": whole}),
-            webhook: Some(id.to_owned()),
-            headers: [("X-Test".to_owned(), "yes".to_owned())].into(),
-            sslpeer: Some(json!({"subject": [[["commonName", "apiserver"]]]})),
-        };
+        let mut incoming = Incoming::new(json!({"request": whole}));
+        incoming.webhook = Some(id.to_owned());
+        incoming.headers = [("X-Test".to_owned(), "yes".to_owned())].into();
+        incoming.sslpeer = Some(json!({"subject": [[["commonName", "apiserver"]]]}));
         let mut answer = operator.review(incoming).await?;
         Ok(answer["response"].take())
     }

@@ -288,10 +288,9 @@ async fn login_fn(
         return Err(kopf::temporary("not yet").delay(0.01));
     }
     let number = connection.logins.fetch_add(1, Ordering::Relaxed);
-    Ok(kopf::ConnectionInfo {
-        token: Some(format!("token-{number}")),
-        ..connection.info
-    })
+    let mut info = connection.info;
+    info.token = Some(format!("token-{number}"));
+    Ok(info)
 }
 
 /// Returns no credentials.
@@ -303,12 +302,10 @@ fn other_login_fn() -> Option<kopf::Credentials> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn login_handlers_are_called_when_credentials_are_needed() {
     let cluster = Cluster::start().await;
+    let mut info = kopf::ConnectionInfo::new(cluster.listening.url());
+    info.ca_data = Some(cluster.listening.authority_pem().to_owned());
     let connection = Connection {
-        info: kopf::ConnectionInfo {
-            server: cluster.listening.url().to_owned(),
-            ca_data: Some(cluster.listening.authority_pem().to_owned()),
-            ..kopf::ConnectionInfo::default()
-        },
+        info,
         logins: Arc::default(),
     };
     let calls = Calls::default();

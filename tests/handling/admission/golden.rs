@@ -153,11 +153,8 @@ fn responses_are_equal_to_the_recorded_ones() {
                 .unwrap();
             let mut theirs: Value = serde_json::from_str(text).unwrap();
             let webhook = request["path"].as_str().unwrap().strip_prefix('/');
-            let incoming = Incoming {
-                review: request["body"].clone(),
-                webhook: webhook.map(str::to_owned),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(request["body"].clone());
+            incoming.webhook = webhook.map(str::to_owned);
             let mut ours = server.put(incoming).await.unwrap();
             let operations = [&mut ours, &mut theirs].map(|answer| {
                 let mut operations = patch(&answer["response"]);
@@ -221,11 +218,8 @@ fn kubectl_output_is_equal_to_the_recorded_one() {
             ("delete kept", "check", deletion.clone()),
             ("delete kept", "on_delete", deletion),
         ] {
-            let incoming = Incoming {
-                review,
-                webhook: Some(id.to_owned()),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(review);
+            incoming.webhook = Some(id.to_owned());
             let answer = server.put(incoming).await.unwrap();
             let webhook = format!("{}.{managed}", id.replace('_', "-"));
             let recorded = seen.iter().find(|moment| moment["after"] == after).unwrap();

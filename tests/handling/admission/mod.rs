@@ -89,10 +89,7 @@ impl FakeServer {
     async fn post(&self, body: &str) -> Value {
         match parse(body.as_bytes()) {
             Ok(review) => {
-                let incoming = Incoming {
-                    review,
-                    ..Incoming::default()
-                };
+                let incoming = Incoming::new(review);
                 self.put(incoming).await.expect("the review is valid")
             }
             Err(ParseError::TooDeep(_)) => {
@@ -106,10 +103,7 @@ impl FakeServer {
 
     /// Passes a review to all handlers and returns the response.
     async fn ask(&self, review: Value) -> Value {
-        let incoming = Incoming {
-            review,
-            ..Incoming::default()
-        };
+        let incoming = Incoming::new(review);
         let mut answer = self.put(incoming).await.expect("the review is valid");
         answer["response"].take()
     }

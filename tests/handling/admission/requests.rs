@@ -33,12 +33,10 @@ fn handlers_receive_the_whole_request() {
         let mut asked = review(stage, "UPDATE", Some(thing(2)), Some(thing(1)));
         asked["request"]["subResource"] = json!("status");
         asked["request"]["dryRun"] = json!(true);
-        let incoming = Incoming {
-            review: asked,
-            webhook: Some("check".to_owned()),
-            headers: BTreeMap::from([("User-Agent".to_owned(), "tester".to_owned())]),
-            sslpeer: Some(json!({"version": 3})),
-        };
+        let mut incoming = Incoming::new(asked);
+        incoming.webhook = Some("check".to_owned());
+        incoming.headers = BTreeMap::from([("User-Agent".to_owned(), "tester".to_owned())]);
+        incoming.sslpeer = Some(json!({"version": 3}));
         let reviewed = server.put(incoming).await.unwrap();
         assert_eq!(reviewed["response"]["allowed"], true, "{reviewed}");
         let entry = stage.journal.only("check");
@@ -85,11 +83,8 @@ fn requests_select_one_handler_or_all() {
             (Some(""), vec!["plain", "field/spec.field"]),
         ] {
             stage.journal.clear();
-            let incoming = Incoming {
-                review: creation(stage, json!({"field": 1})),
-                webhook: hint.map(str::to_owned),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(creation(stage, json!({"field": 1})));
+            incoming.webhook = hint.map(str::to_owned);
             let reviewed = server.put(incoming).await.unwrap();
             let allowed = json!({"uid": "u-1", "allowed": true});
             assert_eq!(reviewed["response"], allowed, "{hint:?}");
@@ -105,11 +100,8 @@ fn unknown_handler_ids_are_rejected() {
         let handlers = [on::validate("plain"), on::create("create")];
         let _operator = admitting(stage, &server, handlers).open(&server).await;
         for id in ["unknown", "create", "plain/", "/"] {
-            let incoming = Incoming {
-                review: creation(stage, json!({})),
-                webhook: Some(id.to_owned()),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(creation(stage, json!({})));
+            incoming.webhook = Some(id.to_owned());
             let refusal = server.put(incoming).await.unwrap_err();
             assert_eq!(refusal.code(), 404, "{id}");
             assert!(refusal.to_string().contains(id), "{refusal}");
@@ -160,11 +152,8 @@ fn operations_are_checked_in_reviews() {
         ] {
             stage.journal.clear();
             let operation = asked["request"]["operation"].clone();
-            let incoming = Incoming {
-                review: asked,
-                webhook: hint.map(str::to_owned),
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(asked);
+            incoming.webhook = hint.map(str::to_owned);
             let reviewed = server.put(incoming).await.unwrap();
             assert_eq!(
                 reviewed["response"]["allowed"], true,
@@ -247,11 +236,8 @@ fn failed_filter_denies_the_request() {
             on::validate("first"),
             on::validate("bad").when_fails("it is broken"),
         ];
-        let _operator = admitting(stage, &server, handlers).open(&server).await;
-        let incoming = Incoming {
-            review: creation(stage, json!({})),
-            ..Incoming::default()
-        };
+        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let incoming = Incoming::new(creation(stage, json!({})));
         let refusal = server.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);
         let text = refusal.to_string();
@@ -282,10 +268,7 @@ fn invalid_reviews_are_rejected() {
             (json!("garbage"), 400),
             (json!({"request": []}), 400),
         ] {
-            let incoming = Incoming {
-                review,
-                ..Incoming::default()
-            };
+            let incoming = Incoming::new(review);
             assert_eq!(server.put(incoming).await.unwrap_err().code(), code);
         }
         assert!(stage.journal.all().is_empty());
@@ -302,10 +285,7 @@ fn resources_can_be_created_later() {
         let incoming = || {
             let mut review = creation(stage, json!({}));
             review["request"]["resource"]["resource"] = json!("others");
-            Incoming {
-                review,
-                ..Incoming::default()
-            }
+            Incoming::new(review)
         };
         assert_eq!(server.put(incoming()).await.unwrap_err().code(), 404);
         stage
@@ -426,11 +406,8 @@ fn absent_and_empty_certificates_are_distinguished() {
             (Some(json!(null)), "None"),
             (Some(json!({})), "Some(Object {})"),
         ] {
-            let incoming = Incoming {
-                review: creation(stage, json!({})),
-                sslpeer,
-                ..Incoming::default()
-            };
+            let mut incoming = Incoming::new(creation(stage, json!({})));
+            incoming.sslpeer = sslpeer;
             let reviewed = server.put(incoming).await.unwrap();
             assert_eq!(reviewed["response"]["warnings"], json!([expected]));
         }

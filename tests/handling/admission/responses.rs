@@ -162,11 +162,8 @@ fn failed_transformation_is_an_internal_error() {
             });
             done()
         });
-        let _operator = admitting(stage, &server, [bad]).open(&server).await;
-        let incoming = kopf_core::admission::Incoming {
-            review: creation(stage, json!({})),
-            ..Default::default()
-        };
+        let _operator = staffed(stage, &desk, [bad]).open(&desk).await;
+        let incoming = kopf_core::admission::Incoming::new(creation(stage, json!({})));
         let refusal = server.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);
         let text = refusal.to_string();
@@ -319,11 +316,8 @@ fn patches_of_validating_handlers_are_logged_as_warnings() {
             .open(&server)
             .await;
         for (id, is_warned) in [("mutate", false), ("validate", true)] {
-            let incoming = kopf_core::admission::Incoming {
-                review: creation(stage, json!({})),
-                webhook: Some(id.to_owned()),
-                ..Default::default()
-            };
+            let mut incoming = kopf_core::admission::Incoming::new(creation(stage, json!({})));
+            incoming.webhook = Some(id.to_owned());
             let answer = server.put(incoming).await.unwrap();
             assert_eq!(patch(&answer["response"]).len(), 1, "{id}");
             let log = stage.log.of("obj");

@@ -6,8 +6,7 @@
 mod references;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
@@ -27,7 +26,7 @@ pub(crate) struct Modules(BTreeMap<String, BTreeMap<String, Vec<Place>>>);
 pub(crate) fn check(root: &Path, name: &str) -> Result<Vec<String>> {
     let folder = root.join("crates").join(name).join("src");
     let mut files = Vec::new();
-    collect(&folder, &mut files)?;
+    crate::collect(&folder, &mut files)?;
     let mut sources = Vec::new();
     for file in files {
         let path = file.strip_prefix(&folder).unwrap_or(&file);
@@ -37,24 +36,6 @@ pub(crate) fn check(root: &Path, name: &str) -> Result<Vec<String>> {
         sources.push((place.to_string(), source));
     }
     Ok(Modules::of(&sources).circles(name))
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let cannot = || format!("cannot read {}", folder.display());
-    let mut entries = fs::read_dir(folder)
-        .with_context(cannot)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<Vec<_>, _>>()
-        .with_context(cannot)?;
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 impl Modules {

@@ -20,15 +20,13 @@ use super::stack::{Target, address, certificates};
 /// ```
 /// use kopf_client::connection::ConnectionInfo;
 ///
-/// let info = ConnectionInfo {
-///     server: "https://10.0.0.1:6443".into(),
-///     token: Some("secret".into()),
-///     insecure: true,
-///     ..ConnectionInfo::default()
-/// };
+/// let mut info = ConnectionInfo::new("https://10.0.0.1:6443");
+/// info.token = Some("secret".into());
+/// info.insecure = true;
 /// assert!(!format!("{info:?}").contains("secret"));
 /// ```
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct ConnectionInfo {
     /// The URL of the server, with an optional path.
     pub server: String,
@@ -67,6 +65,21 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
+    /// Returns the address of a server, without credentials.
+    ///
+    /// ```
+    /// use kopf_client::connection::ConnectionInfo;
+    ///
+    /// let info = ConnectionInfo::new("https://10.0.0.1:6443");
+    /// assert_eq!(info.token, None);
+    /// ```
+    pub fn new(server: impl Into<String>) -> Self {
+        Self {
+            server: server.into(),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn target(&self) -> Result<Target, Error> {
         let mut config = kube::Config::new(address(&self.server)?);
         config.accept_invalid_certs = self.insecure;

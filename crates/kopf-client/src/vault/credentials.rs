@@ -20,12 +20,9 @@ use crate::transport::Channel;
 /// use kopf_client::connection::ConnectionInfo;
 /// use kopf_client::vault::Credentials;
 ///
-/// let info = ConnectionInfo {
-///     server: "https://10.0.0.1:6443".into(),
-///     token: Some("secret".into()),
-///     priority: 5,
-///     ..ConnectionInfo::default()
-/// };
+/// let mut info = ConnectionInfo::new("https://10.0.0.1:6443");
+/// info.token = Some("secret".into());
+/// info.priority = 5;
 /// let credentials = Credentials::from(info);
 /// assert_eq!(credentials.priority(), 5);
 /// assert!(!format!("{credentials:?}").contains("secret"));

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Address of a webhook server for API servers: a URL, a service, or both.
+/// Address of a webhook server for API servers: a URL, a service, or both. The fields are those of
+/// `WebhookClientConfig` of Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientConfig {

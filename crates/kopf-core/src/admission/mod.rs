@@ -26,23 +26,38 @@ mod tests;
 mod text;
 mod unreadable;
 
+pub use client_config::{ClientConfig, ServiceReference};
+pub(crate) use configuration::client_config as addressed;
+pub use operation::{Operation, UnknownOperation};
+pub use serving::{Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer};
+pub use text::{ParseError, parse};
+pub use unreadable::{ReviewHead, Unreadable};
+
+// Interfaces between the engine and our servers. Custom servers need none of them.
+#[doc(hidden)]
 pub use certificates::{
     Certificate, CertificateSecret, CertificateStore, StoredCertificate, UnusableSecret,
 };
-pub use client_config::{ClientConfig, ServiceReference};
-pub(crate) use configuration::client_config as addressed;
+#[doc(hidden)]
 pub use configuration::{Configured, served, webhooks};
+#[doc(hidden)]
 pub use mutation::{json_patch, json_patch_awaited};
+#[doc(hidden)]
 pub use naming::is_called;
-pub use operation::{Operation, UnknownOperation, WebhookType};
+#[doc(hidden)]
+pub use operation::WebhookType;
+#[doc(hidden)]
 pub use ownership::{
     Activity, Content, Decision, OWNER_ANNOTATION, Owner, Reason, Relation, Situation, decide,
     releases,
 };
+#[doc(hidden)]
 pub use response::respond;
+#[doc(hidden)]
 pub use restorations::Restorations;
+#[doc(hidden)]
 pub use review::Review;
+#[doc(hidden)]
 pub use selection::{check_handler, select};
-pub use serving::{Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer};
-pub use text::{ParseError, parse};
-pub use unreadable::{ReviewHead, SCANNED_BYTES, Unreadable};
+#[doc(hidden)]
+pub use unreadable::SCANNED_BYTES;

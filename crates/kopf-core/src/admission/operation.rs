@@ -38,6 +38,7 @@ impl fmt::Display for Operation {
 /// Error for an unknown operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown operation {0:?}: must be one of CREATE, UPDATE, DELETE, CONNECT")]
+#[non_exhaustive]
 pub struct UnknownOperation(pub String);
 
 impl FromStr for Operation {

@@ -137,6 +137,7 @@ pub enum Decision {
 }
 
 /// Reason to write a configuration object.
+#[doc(hidden)] // For logs of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The operator has new content: it has started, or handlers' resources or the server's address

@@ -14,6 +14,7 @@ use super::{CertificateStore, ClientConfig};
 
 /// A request to a webhook server.
 #[derive(Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Incoming {
     /// The body: an `AdmissionReview`, parsed by [`parse`](super::parse).
     pub review: Value,
@@ -25,6 +26,25 @@ pub struct Incoming {
     /// Verified certificate of the client, in the form of Python's `getpeercert()`. `None` if the
     /// client has shown none.
     pub sslpeer: Option<Value>,
+}
+
+impl Incoming {
+    /// Returns a request with this body, and without a handler id, headers and a certificate.
+    ///
+    /// ```
+    /// use kopf_core::admission::Incoming;
+    /// use serde_json::json;
+    ///
+    /// let mut incoming = Incoming::new(json!({"request": {"uid": "u-1"}}));
+    /// incoming.webhook = Some("check".to_owned());
+    /// assert!(incoming.headers.is_empty());
+    /// ```
+    pub fn new(review: Value) -> Self {
+        Self {
+            review,
+            ..Self::default()
+        }
+    }
 }
 
 // Without objects and credentials, which do not belong in logs.

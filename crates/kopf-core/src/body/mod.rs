@@ -22,6 +22,7 @@ static EMPTY_OBJECT: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()
 
 /// The error of parsing a body.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The bytes are not one JSON object.
     #[error("an object of the cluster cannot be read as a JSON object")]

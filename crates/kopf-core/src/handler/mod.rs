@@ -41,6 +41,7 @@ pub enum FunctionId {
 
 /// The treatment of arbitrary errors of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorsMode {
     /// Ignored: the handler counts as succeeded.
     Ignored,

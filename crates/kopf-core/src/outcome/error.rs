@@ -35,6 +35,7 @@ impl fmt::Debug for Attachment {
 }
 
 /// The error of a handler.
+#[doc(hidden)] // Between the frontends and the engine; users have `kopf::Error`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandlerError {
     /// Temporary: it is retried later.

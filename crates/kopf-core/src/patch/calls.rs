@@ -15,6 +15,7 @@ use super::{BoxError, Patch, PatchFn};
 
 /// The error of computing a payload.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A function failed; none of them takes effect.
     #[error("the patching function {label} failed")]

@@ -170,7 +170,7 @@ impl ProgressStorage for AwaitedProgressStorage {
 /// use kopf_core::body::Body;
 /// use kopf_core::handler::HandlerId;
 /// use kopf_core::patch::Patch;
-/// use kopf_core::progress::{ProgressRecord, ProgressSession, ProgressStorage};
+/// use kopf_core::progress::{ProgressSession, ProgressStorage};
 /// use kopf_core::storage::StorageError;
 ///
 /// async fn finish(
@@ -180,8 +180,8 @@ impl ProgressStorage for AwaitedProgressStorage {
 ///     patch: &mut Patch,
 /// ) -> Result<(), StorageError> {
 ///     let session = ProgressSession::open(storage, &[id.clone()], body).await?;
-///     let record = session.storage().fetch(id, body)?.unwrap_or_default();
-///     let record = ProgressRecord { success: true, ..record };
+///     let mut record = session.storage().fetch(id, body)?.unwrap_or_default();
+///     record.success = true;
 ///     session.storage().store(id, &record, body, patch)?;
 ///     if let Some(asynchronous) = storage.asynchronous() {
 ///         asynchronous.save(&session.take_changes(), body, patch).await?;

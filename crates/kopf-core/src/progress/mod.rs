@@ -7,6 +7,7 @@ mod asynchronous;
 mod multi;
 pub mod record;
 mod smart;
+#[doc(hidden)] // Only the engine runs handlers.
 pub mod state;
 mod status;
 pub mod storage;

@@ -13,6 +13,7 @@ use crate::timestamp;
 
 /// The progress of one handler in one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProgressRecord {
     /// The time at which the handler was first selected in this cause, possibly before its first
     /// attempt.

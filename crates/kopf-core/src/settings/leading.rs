@@ -40,6 +40,7 @@ pub struct Leading {
 /// The way in which replicas share the generated certificate of their webhook servers. Certificates from
 /// files are not affected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CertificateSharing {
     /// Through the Secret `NAME-webhook-certificate` in the namespace of the Leases.
     #[default]
@@ -61,6 +62,9 @@ pub enum Shards {
 }
 
 /// The way in which several replicas of an operator work together.
+///
+/// Hidden: derived from the settings for the engine, which matches it exhaustively.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
     /// There are no other replicas.
@@ -73,6 +77,7 @@ pub enum Replication {
 
 impl Leading {
     /// Returns the way in which the replicas work together.
+    #[doc(hidden)] // For the engine.
     pub fn replication(&self) -> Replication {
         match self.shards {
             Some(shards) => Replication::Sharded(shards.count()),
@@ -82,6 +87,7 @@ impl Leading {
     }
 
     /// Returns the name of the Secret with the shared certificate. `None` if it is not shared.
+    #[doc(hidden)] // For the engine.
     pub fn certificate_secret_name(&self) -> Option<String> {
         match (self.replication(), &self.certificate_secret) {
             (Replication::Single, _) | (_, CertificateSharing::Unshared) => None,
@@ -91,6 +97,7 @@ impl Leading {
     }
 
     /// Returns the times of elections.
+    #[doc(hidden)] // For the engine.
     pub fn timing(&self) -> Timing {
         Timing {
             lease_duration: self.lease_duration,

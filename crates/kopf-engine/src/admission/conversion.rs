@@ -109,12 +109,7 @@ impl Converter {
         logger: &ObjectLogger,
     ) -> Result<Value, String> {
         let context = &self.shared.context;
-        let cause = Arc::new(Cause {
-            resource: Arc::clone(resource),
-            body: Body::new(object.clone()),
-            event: None,
-            change: None,
-        });
+        let cause = Arc::new(Cause::new(Arc::clone(resource), Body::new(object.clone())));
         let patch = SharedPatch::default();
         let subject = Subject::Object(cause);
         let calling = AttemptContext::new(context, &self.shared.executor.pool, logger, subject)

@@ -194,12 +194,10 @@ impl RunnerTask {
     }
 
     fn cause(&self) -> Cause {
-        Cause {
-            resource: Arc::clone(&self.runner.object.resource),
-            body: self.runner.live.get(),
-            event: None,
-            change: None,
-        }
+        Cause::new(
+            Arc::clone(&self.runner.object.resource),
+            self.runner.live.get(),
+        )
     }
 
     async fn attempt(&mut self) -> Attempted {

@@ -59,9 +59,9 @@ impl Execution {
     fn pick<'a>(&self, due: &[&'a Arc<Handler>], state: &State) -> Vec<&'a Arc<Handler>> {
         let candidates: Vec<Candidate<'_>> = due
             .iter()
-            .map(|handler| Candidate {
-                id: &handler.id,
-                retries: state.attempt(&handler.id).map_or(0, |(retries, _)| retries),
+            .map(|handler| {
+                let retries = state.attempt(&handler.id).map_or(0, |(retries, _)| retries);
+                Candidate::new(&handler.id, retries)
             })
             .collect();
         let picked = self

@@ -361,13 +361,12 @@ mod tests {
     use crate::clock::Clock;
 
     fn reference() -> Arc<ObjectReference> {
-        Arc::new(ObjectReference {
-            api_version: Some("golden.example/v1".into()),
-            kind: Some("Thing".into()),
-            name: Some("obj".into()),
-            uid: Some("u-1".into()),
-            namespace: None,
-        })
+        let mut reference = ObjectReference::default();
+        reference.api_version = Some("golden.example/v1".into());
+        reference.kind = Some("Thing".into());
+        reference.name = Some("obj".into());
+        reference.uid = Some("u-1".into());
+        Arc::new(reference)
     }
 
     fn poster() -> Poster {

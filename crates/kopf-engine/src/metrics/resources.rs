@@ -145,7 +145,8 @@ impl ResourceMetrics {
             Some(Reason::Noop) => 4,
             Some(Reason::Free) => 5,
             Some(Reason::Gone) => 6,
-            None => 7,
+            // A reason without a label is counted as none.
+            _ => 7,
         };
         if let Some(cycles) = self.cycles.get(position) {
             cycles.inc();

@@ -45,12 +45,7 @@ pub(super) async fn index(
     if version.event == EventType::Deleted {
         return context.indices.discard(version.key);
     }
-    let cause = Cause {
-        resource: Arc::clone(&context.resource),
-        body: version.body.clone(),
-        event: None,
-        change: None,
-    };
+    let cause = Cause::new(Arc::clone(&context.resource), version.body.clone());
     let operator = &context.shared.context;
     let memo = state.memo(&operator.memo);
     let filtering = FilterContext::new(Arc::clone(operator), memo.clone(), version.logger);

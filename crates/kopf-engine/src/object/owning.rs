@@ -63,12 +63,7 @@ impl Driver {
         }
         let logger = self.logger(body).clone();
         let memo = self.state.memo(&context.shared.context.memo);
-        let cause = Cause {
-            resource: Arc::clone(&context.resource),
-            body: body.clone(),
-            event: None,
-            change: None,
-        };
+        let cause = Cause::new(Arc::clone(&context.resource), body.clone());
         let operator = Arc::clone(&context.shared.context);
         let filtering = FilterContext::new(operator, memo.clone(), &logger);
         let failed = |error| {

@@ -281,18 +281,10 @@ fn changing_cause(
     };
     let finalizer = &context.shared.context.settings.persistence.finalizer;
     let detected = detect(version.event, body, finalizer, compared, state.sighting());
-    Ok(Cause {
-        resource: Arc::clone(&context.resource),
-        body: body.clone(),
-        event: None,
-        change: Some(Change {
-            reason: detected.reason,
-            initial: detected.initial,
-            old,
-            new: Some(new),
-            diff,
-        }),
-    })
+    let mut cause = Cause::new(Arc::clone(&context.resource), body.clone());
+    let change = Change::new(detected.reason, detected.initial, old, Some(new), diff);
+    cause.change = Some(change);
+    Ok(cause)
 }
 
 /// Fetches the diff-base. An unreadable diff-base counts as absent if the object is being deleted,

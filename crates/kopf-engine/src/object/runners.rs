@@ -79,12 +79,7 @@ pub(super) async fn tend(
 
 fn matching(context: &ResourceContext, state: &mut ObjectState, version: &Tending<'_>) -> Matching {
     let operator = &context.shared.context;
-    let cause = Cause {
-        resource: Arc::clone(&context.resource),
-        body: version.body.clone(),
-        event: None,
-        change: None,
-    };
+    let cause = Cause::new(Arc::clone(&context.resource), version.body.clone());
     let memo = state.memo(&operator.memo);
     let filtering = FilterContext::new(Arc::clone(operator), memo, version.logger);
     let mut matching = Matching::default();

@@ -24,12 +24,8 @@ pub(super) async fn watch(
     logger: &ObjectLogger,
     permit: &mut ObjectPermit,
 ) -> Patch {
-    let cause = Cause {
-        resource: Arc::clone(&context.resource),
-        body: body.clone(),
-        event: Some(event),
-        change: None,
-    };
+    let mut cause = Cause::new(Arc::clone(&context.resource), body.clone());
+    cause.event = Some(event);
     let filtering = FilterContext::new(Arc::clone(&context.shared.context), memo.clone(), logger);
     let handlers = context.handlers.watching_for(&cause, &filtering, |error| {
         let error = Error::from(error).chain();

@@ -10,13 +10,13 @@ use crate::captured::capture;
 use crate::fake_api::{Answer, Log, serve};
 
 fn object(namespace: Option<&str>) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("golden.example/v1".into()),
-        kind: Some("Thing".into()),
-        name: Some("obj".into()),
-        uid: Some("8f503325".into()),
-        namespace: namespace.map(Into::into),
-    }
+    let mut object = ObjectReference::default();
+    object.api_version = Some("golden.example/v1".into());
+    object.kind = Some("Thing".into());
+    object.name = Some("obj".into());
+    object.uid = Some("8f503325".into());
+    object.namespace = namespace.map(Into::into);
+    object
 }
 
 fn poster(change: impl FnOnce(&mut settings::Posting)) -> Poster {
@@ -213,11 +213,9 @@ async fn terminating_namespaces_cause_no_warnings() {
 fn events_of_events_are_skipped() {
     let poster = poster(|_| {});
     for api_version in ["v1", "events.k8s.io/v1"] {
-        let event = ObjectReference {
-            api_version: Some(api_version.into()),
-            kind: Some("Event".into()),
-            ..object(Some("ns"))
-        };
+        let mut event = object(Some("ns"));
+        event.api_version = Some(api_version.into());
+        event.kind = Some("Event".into());
         poster.event(&event, "T", "R", String::new());
         poster.record(&event, Level::Error, String::new());
         assert!(poster.is_idle(), "{api_version}");

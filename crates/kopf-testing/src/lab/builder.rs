@@ -14,6 +14,27 @@ use super::{Lab, Recorder};
 use crate::Manifest;
 
 /// A builder of labs; see [`Lab::new`].
+///
+/// ```
+/// use kopf::prelude::*;
+/// use kopf_testing::{Lab, manifest};
+///
+/// async fn create_fn() {}
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # tokio::time::pause();
+/// let operator = Operator::builder().handler(on::create("configmaps", create_fn)).build().unwrap();
+/// let lab = Lab::new()
+///     .with(manifest!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}}))
+///     .operator(operator)
+///     .seed(42)
+///     .start()
+///     .await;
+/// assert!(lab.exists("configmaps/obj").await);
+/// # lab.finish().await;
+/// # }
+/// ```
 #[derive(Debug, Default)]
 #[must_use = "a lab does nothing until `.start().await`"]
 pub struct Builder {
@@ -42,18 +63,42 @@ impl Builder {
 
     /// Adds objects that exist before the operator starts: CRDs and any others. See
     /// [`manifest!`](crate::manifest!).
+    ///
+    /// ```
+    /// use kopf_testing::{Lab, manifest};
+    ///
+    /// let lab = Lab::new()
+    ///     .with(manifest!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}}));
+    /// # let _ = lab;
+    /// ```
     pub fn with(mut self, manifest: impl Into<Manifest>) -> Self {
         self.objects.extend(manifest.into().into_objects());
         self
     }
 
     /// Sets the operator under test.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// async fn create_fn() {}
+    ///
+    /// let operator = Operator::builder().handler(on::create("configmaps", create_fn)).build()?;
+    /// let lab = kopf_testing::Lab::new().operator(operator);
+    /// # let _ = lab;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn operator(mut self, operator: Operator) -> Self {
         self.operator = Some(operator);
         self
     }
 
     /// Sets the seed of uids, generated names and faults, to make them reproducible.
+    ///
+    /// ```
+    /// let lab = kopf_testing::Lab::new().seed(42);
+    /// # let _ = lab;
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self

@@ -89,6 +89,22 @@ impl Lab {
     /// It may still wait for deadlines, such as the next attempt of a failed handler;
     /// [`advance`](Self::advance) lets these pass. Panics if the operator failed or does not
     /// settle.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// lab.apply(manifest).await;
+    /// lab.settled().await; // the creation is handled
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     pub async fn settled(&self) {
         // Virtual time advances by a millisecond only when all tasks are idle. In real time, this
         // is a heuristic.
@@ -122,6 +138,21 @@ impl Lab {
     /// until the operator has [settled](Self::settled).
     ///
     /// Panics unless time is virtual (`#[tokio::test(start_paused = true)]`).
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// lab.advance(24 * 3600).await; // takes milliseconds
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     pub async fn advance(&self, time: impl IntoDuration) {
         let time = time
             .into_duration()
@@ -141,6 +172,24 @@ impl Lab {
     }
 
     /// Kills the operator, as by a power failure: none of its requests reach the API any more.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// lab.kill_operator().await;
+    /// lab.apply(manifest).await; // unnoticed
+    /// lab.start_operator().await;
+    /// lab.settled().await; // handled as a creation
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     pub async fn kill_operator(&self) {
         self.runner.kill().await;
     }
@@ -171,6 +220,22 @@ impl Lab {
     /// Of several objects in the manifest, all are created, and the last one is returned. Missing
     /// namespaces are created. Panics if the API rejects an object; see
     /// [`try_apply`](Self::try_apply).
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// let object = lab.apply(manifest).await;
+    /// assert_eq!(object["metadata"]["namespace"], "default");
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     pub async fn apply(&self, manifest: impl Into<Manifest>) -> Value {
         let applied = self.try_apply(manifest).await;
         applied.unwrap_or_else(|refusal| panic!("cannot apply an object: {refusal}"))
@@ -209,6 +274,23 @@ impl Lab {
     ///
     /// Objects are identified by the result of [`apply`](Self::apply), or by strings:
     /// `"kopfexamples/obj"` in the namespace `default`, or `"kopfexamples/namespace/obj"`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// lab.apply(manifest).await;
+    /// assert_eq!(lab.get("configmaps/obj").await["kind"], "ConfigMap");
+    /// assert!(lab.get("configmaps/other/obj").await.is_null());
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     pub async fn get(&self, object: impl Into<ObjectRef>) -> Value {
         self.access.get(&object.into()).await
     }
@@ -219,11 +301,44 @@ impl Lab {
     }
 
     /// Returns all objects of a resource in all namespaces: `"kopfexamples"`, `"deployments.apps"`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// lab.apply(manifest).await;
+    /// assert_eq!(lab.list("configmaps").await.len(), 1);
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     pub async fn list(&self, resource: &str) -> Vec<Value> {
         self.access.list(resource).await
     }
 
     /// Changes the object by a merge-patch (null removes). Returns the result.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// let object = lab.apply(manifest).await;
+    /// let patched = lab.patch(&object, json!({"data": {"key": "value"}})).await;
+    /// assert_eq!(patched["data"]["key"], "value");
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     pub async fn patch(&self, object: impl Into<ObjectRef>, patch: Value) -> Value {
         let object = object.into();
         let patched = self.try_patch(object.clone(), patch).await;
@@ -264,6 +379,25 @@ impl Lab {
     }
 
     /// Deletes the object, or marks it for deletion if it has finalizers.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// let object = lab.apply(manifest).await;
+    /// lab.settled().await;
+    /// lab.delete(&object).await;
+    /// lab.settled().await;
+    /// assert!(!lab.exists(&object).await);
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     pub async fn delete(&self, object: impl Into<ObjectRef>) {
         let object = object.into();
         let deleted = self.try_delete(object.clone()).await;
@@ -271,6 +405,22 @@ impl Lab {
     }
 
     /// Like [`delete`](Self::delete), for requests that the API may reject.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// let refusal = lab.try_delete("configmaps/unknown").await.unwrap_err();
+    /// assert_eq!(refusal.code, 404);
+    /// # lab.finish().await;
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The rejection by the API; with the code 404 if the object does not exist.

@@ -145,12 +145,10 @@ impl Session {
         })?;
         // Frees its memory for other requests.
         drop(text);
-        let incoming = Incoming {
-            review,
-            webhook,
-            headers: headers(head),
-            sslpeer: self.peer.clone(),
-        };
+        let mut incoming = Incoming::new(review);
+        incoming.webhook = webhook;
+        incoming.headers = headers(head);
+        incoming.sslpeer.clone_from(&self.peer);
         // The engine catches panics of handlers; other implementations of `Serving` may not.
         let review = AssertUnwindSafe(responder.operator.review(incoming)).catch_unwind();
         Ok(review.await.map_err(|_| Rejection::Panic)??)

@@ -19,6 +19,7 @@ use crate::Error;
 
 /// The requirement for client certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verify {
     /// Not requested, unless a CA for clients is set.
     #[default]

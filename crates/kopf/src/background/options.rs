@@ -63,6 +63,14 @@ fn check_of<M, D: InitialDelay<M>>(_: &D) -> Check {
 
 impl HandlerBuilder<Daemon> {
     /// Sets the time to return after the stop flag is set, before the daemon is cancelled.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn f(stopped: Stopped) {}
+    /// let daemon = kopf::daemon("kopfexamples", f)
+    ///     .cancellation_backoff(5)
+    ///     .cancellation_timeout(10);
+    /// ```
     pub fn cancellation_backoff(mut self, backoff: impl IntoDuration) -> Self {
         let backoff = self.duration("cancellation_backoff", backoff);
         self.cancellation(|cancellation| cancellation.backoff = backoff)
@@ -70,6 +78,12 @@ impl HandlerBuilder<Daemon> {
 
     /// Sets the time to return after cancellation, before the daemon is abandoned. Default: it is
     /// not cancelled.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn f(stopped: Stopped) {}
+    /// let daemon = kopf::daemon("kopfexamples", f).cancellation_timeout(10);
+    /// ```
     pub fn cancellation_timeout(mut self, timeout: impl IntoDuration) -> Self {
         let timeout = self.duration("cancellation_timeout", timeout);
         self.cancellation(|cancellation| cancellation.timeout = timeout)
@@ -77,6 +91,12 @@ impl HandlerBuilder<Daemon> {
 
     /// Sets the interval of checks whether the daemon has returned. Default:
     /// `settings.background.cancellation_polling`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn f(stopped: Stopped) {}
+    /// let daemon = kopf::daemon("kopfexamples", f).cancellation_polling(1);
+    /// ```
     pub fn cancellation_polling(mut self, polling: impl IntoDuration) -> Self {
         let polling = self.duration("cancellation_polling", polling);
         self.cancellation(|cancellation| cancellation.polling = polling)
@@ -92,6 +112,12 @@ impl HandlerBuilder<Daemon> {
 
 impl HandlerBuilder<Timer> {
     /// Sets the delay between the end of a call and the next one.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn f() {}
+    /// let timer = kopf::timer("kopfexamples", f).interval(60);
+    /// ```
     pub fn interval(mut self, interval: impl IntoDuration) -> Self {
         let interval = self.duration("interval", interval);
         if interval.is_some_and(|interval| interval.is_zero()) {
@@ -102,11 +128,23 @@ impl HandlerBuilder<Timer> {
     }
 
     /// Measures the interval from the start of a call instead of its end.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn f() {}
+    /// let timer = kopf::timer("kopfexamples", f).interval(60).sharp(true);
+    /// ```
     pub fn sharp(self, sharp: bool) -> Self {
         self.timing(|timing| timing.sharp = sharp)
     }
 
     /// Sets the time without changes of the object before a call.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn f() {}
+    /// let timer = kopf::timer("kopfexamples", f).interval(60).idle(600);
+    /// ```
     pub fn idle(mut self, idle: impl IntoDuration) -> Self {
         let idle = self.duration("idle", idle);
         self.timing(|timing| timing.idle = idle)

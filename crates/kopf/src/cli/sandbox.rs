@@ -43,10 +43,8 @@ impl Prepared {
         if let Some(warning) = manifests::dropped_owners(&loaded) {
             tracing::warn!("{warning}");
         }
-        let listen = Listen {
-            port: self.port,
-            ..Listen::default()
-        };
+        let mut listen = Listen::default();
+        listen.port = self.port;
         let listening = sandbox.listen(listen).await.map_err(|error| {
             Failure::new("The sandbox cannot listen", &error).advise(
                 "check that the port is free; without --sandbox-port, any free port is used",

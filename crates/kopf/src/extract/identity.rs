@@ -43,6 +43,18 @@ pub struct Name(pub String);
 pub struct Namespace(pub String);
 
 /// The unique identifier of the object. A later object of the same name has another one.
+///
+/// ```
+/// use kopf::Uid;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn(Uid(uid): Uid) -> String {
+///     format!("volume-{uid}")
+/// }
+///
+/// assert_eq!(create_fn(Uid("8f503325".into())), "volume-8f503325");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(pub String);
 

@@ -77,10 +77,8 @@ impl<T: FilterExtract + Clone> Live<T> {
 
 impl Source {
     fn extract<T: Extract>(&self) -> Result<T, Rejection> {
-        let cause = Cause {
-            body: self.live.get(),
-            ..(*self.cause).clone()
-        };
+        let mut cause = (*self.cause).clone();
+        cause.body = self.live.get();
         T::extract(&Context::of_live(&cause, &self.call))
     }
 }

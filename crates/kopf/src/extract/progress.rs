@@ -42,6 +42,16 @@ pub struct Retry(pub u32);
 pub struct Now(pub Timestamp);
 
 /// The time when the handler was first due for this cause. It survives restarts of the operator.
+///
+/// ```
+/// use kopf::prelude::*;
+/// use kopf::{Patch, Started};
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn(Started(started): Started, patch: Patch) {
+///     patch.status().set("started", started.to_string());
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Started(pub Timestamp);
 

@@ -61,11 +61,42 @@ pub fn all_<F>(filters: F) -> All<F> {
 }
 
 /// Requires at least one filter of a tuple of up to 8, for `when` or for values.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("pods", labels = {"app": kopf::any_((is_web, is_test))})]
+/// fn create_fn() {}
+///
+/// fn is_web(value: &Value) -> bool {
+///     value == "web"
+/// }
+///
+/// fn is_test(value: &Value) -> bool {
+///     value == "testing"
+/// }
+/// ```
 pub fn any_<F>(filters: F) -> Any<F> {
     Any(filters)
 }
 
 /// Requires that no filter of a tuple of up to 8 matches, for `when` or for values.
+///
+/// ```
+/// use kopf::Body;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples", when = kopf::none_((is_protected, is_paused)))]
+/// fn create_fn() {}
+///
+/// fn is_protected(body: &Body) -> bool {
+///     body.label("protected").is_some()
+/// }
+///
+/// fn is_paused(Spec(spec): Spec) -> bool {
+///     spec["paused"] == true
+/// }
+/// ```
 pub fn none_<F>(filters: F) -> None<F> {
     None(filters)
 }

@@ -55,6 +55,7 @@ pub trait IntoEntries {
 /// }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Indexed<T> {
     /// Replaces the former entries.
     Entries(T),

@@ -91,12 +91,10 @@ pub fn cleanup<M>(function: impl Handler<M>) -> HandlerBuilder<Cleanup> {
 /// #[kopf::on::login]
 /// async fn login_fn() -> kopf::Result<ConnectionInfo> {
 ///     let token = std::fs::read_to_string("/var/run/my-token").map_err(kopf::temporary)?;
-///     Ok(ConnectionInfo {
-///         server: "https://10.0.0.1:6443".into(),
-///         ca_path: Some("/etc/my-ca.crt".into()),
-///         token: Some(token.trim().into()),
-///         ..ConnectionInfo::default()
-///     })
+///     let mut info = ConnectionInfo::new("https://10.0.0.1:6443");
+///     info.ca_path = Some("/etc/my-ca.crt".into());
+///     info.token = Some(token.trim().into());
+///     Ok(info)
 /// }
 /// ```
 pub fn login<M>(function: impl LoginHandler<M>) -> HandlerBuilder<Login> {

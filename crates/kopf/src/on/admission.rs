@@ -141,6 +141,12 @@ impl<K: Admitting> HandlerBuilder<K> {
     }
 
     /// Adds an operation to review.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::validate("kopfexamples", f).operation("CREATE");
+    /// ```
     pub fn operation(self, operation: impl IntoOperation) -> Self {
         self.add_operation("operation", operation)
     }
@@ -148,6 +154,12 @@ impl<K: Admitting> HandlerBuilder<K> {
     /// Sets the subresource to review, as in `status`; `*` for the main resource and all its
     /// subresources.
     /// Default: the main resource only.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::validate("kopfexamples", f).subresource("status");
+    /// ```
     pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
         let subresource = subresource.into();
         if subresource.is_empty() {
@@ -160,6 +172,12 @@ impl<K: Admitting> HandlerBuilder<K> {
 
     /// Keeps the webhook configuration when the operator exits. Until it runs again, requests are
     /// rejected unless failures are ignored. Default: `false`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::validate("kopfexamples", f).persistent(true);
+    /// ```
     pub fn persistent(mut self, persistent: bool) -> Self {
         self.inner.webhook.persistent = persistent;
         self
@@ -167,12 +185,24 @@ impl<K: Admitting> HandlerBuilder<K> {
 
     /// Declares that the function has side effects outside of the object, except in dry runs, which
     /// it has to check: [`DryRun`](crate::DryRun). Default: `false`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::validate("kopfexamples", f).side_effects(true);
+    /// ```
     pub fn side_effects(mut self, side_effects: bool) -> Self {
         self.inner.webhook.side_effects = side_effects;
         self
     }
 
     /// Admits requests if the webhook fails or is unreachable. Default: `false`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::mutate("kopfexamples", f).ignore_failures(true);
+    /// ```
     pub fn ignore_failures(mut self, ignore_failures: bool) -> Self {
         self.inner.webhook.ignore_failures = ignore_failures;
         self

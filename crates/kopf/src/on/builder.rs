@@ -48,6 +48,17 @@ pub struct HandlerBuilder<K> {
 }
 
 /// A handler of any kind, to be added to an operator.
+///
+/// ```
+/// use kopf::on::AnyHandler;
+/// use kopf::prelude::*;
+///
+/// # fn f() {}
+/// let handlers: [AnyHandler; 2] =
+///     [on::create("kopfexamples", f).into(), on::delete("kopfexamples", f).into()];
+/// let operator = Operator::builder().handlers(handlers).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct AnyHandler {
@@ -120,6 +131,12 @@ impl<K: Kind> HandlerBuilder<K> {
 
     /// Sets the id, under which progress and results are stored. Default: the name of the function.
     /// With a field, the field is appended.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f).id("make-it");
+    /// ```
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.inner.id = Some(id.into());
         self
@@ -127,6 +144,19 @@ impl<K: Kind> HandlerBuilder<K> {
 
     /// Sets a value for the function's [`Param`](crate::Param) argument, such as to distinguish
     /// handlers with the same function.
+    ///
+    /// ```
+    /// use kopf::Param;
+    /// use kopf::prelude::*;
+    ///
+    /// fn resize(Param(size): Param<u32>, logger: Logger) {
+    ///     logger.info(format_args!("up to {size} GiB"));
+    /// }
+    ///
+    /// let small = on::create("kopfexamples", resize).id("small").label("size", "s").param(10_u32);
+    /// let large = on::create("kopfexamples", resize).id("large").label("size", "l").param(500_u32);
+    /// # assert!(Operator::builder().handler(small).handler(large).build().is_ok());
+    /// ```
     pub fn param<T: Send + Sync + 'static>(mut self, param: T) -> Self {
         self.inner.param = Some(Arc::new(param));
         self
@@ -134,6 +164,17 @@ impl<K: Kind> HandlerBuilder<K> {
 
     /// Sets the registry, for handlers declared by attribute macros: see
     /// [`OperatorBuilder::registry`](crate::OperatorBuilder::registry).
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// #[kopf::on::create("kopfexamples", registry = "backup")]
+    /// fn create_fn() {}
+    ///
+    /// let operator = Operator::builder().registry("backup").build()?;
+    /// # assert!(format!("{operator:?}").contains("create_fn"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn registry(mut self, registry: impl Into<String>) -> Self {
         self.inner.registry = Some(registry.into());
         self
@@ -157,6 +198,15 @@ impl<K: Kind> HandlerBuilder<K> {
 impl<K: ForObjects> HandlerBuilder<K> {
     /// Adds a criterion for a label: a string, [`PRESENT`](crate::PRESENT),
     /// [`ABSENT`](crate::ABSENT), or a function of its value.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f)
+    ///     .label("app", "web")
+    ///     .label("tier", kopf::PRESENT)
+    ///     .label("size", |value: &Value| value != "small");
+    /// ```
     pub fn label<M>(
         mut self,
         key: impl Into<String>,
@@ -188,6 +238,14 @@ impl<K: ForObjects> HandlerBuilder<K> {
 
     /// Adds a criterion for an annotation: a string, [`PRESENT`](crate::PRESENT),
     /// [`ABSENT`](crate::ABSENT), or a function of its value.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f)
+    ///     .annotation("example.com/team", "blue")
+    ///     .annotation("example.com/paused", kopf::ABSENT);
+    /// ```
     pub fn annotation<M>(
         mut self,
         key: impl Into<String>,
@@ -202,6 +260,13 @@ impl<K: ForObjects> HandlerBuilder<K> {
     }
 
     /// Adds criteria for several annotations.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f)
+    ///     .annotations([("example.com/team", "blue"), ("example.com/tier", "front")]);
+    /// ```
     pub fn annotations<M, T: Into<String>, C: IntoMetaCriterion<M>>(
         self,
         criteria: impl IntoIterator<Item = (T, C)>,
@@ -212,6 +277,13 @@ impl<K: ForObjects> HandlerBuilder<K> {
     }
 
     /// Sets a filter function, which is called after the other filters.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f)
+    ///     .when(|Spec(spec): Spec| spec["ready"] == true);
+    /// ```
     pub fn when<M>(mut self, filter: impl When<M>) -> Self {
         self.inner.check("when", of_when(&filter));
         self.inner.filters.when = Some(filter.into_when());
@@ -220,12 +292,26 @@ impl<K: ForObjects> HandlerBuilder<K> {
 
     /// Sets the field that must exist, or whose changes are handled. Old, new and diff are those of
     /// the field.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::update("kopfexamples", f).field("spec.size");
+    /// ```
     pub fn field(mut self, field: impl IntoFieldPath) -> Self {
         self.inner.filters.field = Some(field.into_field_path());
         self
     }
 
     /// Sets a criterion for the value of the field, before or after the change.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::update("kopfexamples", f)
+    ///     .field("spec.size")
+    ///     .value(|value: &Value| value.as_u64() > Some(10));
+    /// ```
     pub fn value<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
         self.inner.check("value", of_value(&criterion));
         self.inner.filters.value = Some(criterion.into_value_criterion());
@@ -236,24 +322,49 @@ impl<K: ForObjects> HandlerBuilder<K> {
 impl<K: Retried> HandlerBuilder<K> {
     /// Sets the treatment of errors other than [`temporary`](crate::temporary) and
     /// [`permanent`](crate::permanent) ones. Default: they are retried.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f).errors(kopf::ErrorsMode::Permanent);
+    /// ```
     pub fn errors(mut self, errors: ErrorsMode) -> Self {
         self.inner.retrying.errors = Some(errors);
         self
     }
 
     /// Sets the time limit for all attempts together, in seconds or as a `Duration`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f).timeout(3600);
+    /// ```
     pub fn timeout(mut self, timeout: impl IntoDuration) -> Self {
         self.inner.retrying.timeout = self.duration("timeout", timeout);
         self
     }
 
     /// Sets the maximum number of attempts.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f).retries(5);
+    /// ```
     pub fn retries(mut self, retries: u32) -> Self {
         self.inner.retrying.retries = Some(retries);
         self
     }
 
     /// Sets the delay after an error without its own delay, in seconds or as a `Duration`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f)
+    ///     .backoff(std::time::Duration::from_millis(500));
+    /// ```
     pub fn backoff(mut self, backoff: impl IntoDuration) -> Self {
         self.inner.retrying.backoff = self.duration("backoff", backoff);
         self
@@ -262,6 +373,12 @@ impl<K: Retried> HandlerBuilder<K> {
 
 impl<K: Comparing> HandlerBuilder<K> {
     /// Sets a criterion for the old value of the field.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::update("kopfexamples", f).field("spec.size").old(kopf::ABSENT);
+    /// ```
     pub fn old<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
         self.inner.check("old", of_value(&criterion));
         self.inner.filters.old = Some(criterion.into_value_criterion());
@@ -269,6 +386,12 @@ impl<K: Comparing> HandlerBuilder<K> {
     }
 
     /// Sets a criterion for the new value of the field.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::update("kopfexamples", f).field("spec.phase").new("done");
+    /// ```
     pub fn new<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
         self.inner.check("new", of_value(&criterion));
         self.inner.filters.new = Some(criterion.into_value_criterion());
@@ -278,6 +401,12 @@ impl<K: Comparing> HandlerBuilder<K> {
 
 impl HandlerBuilder<Delete> {
     /// Permits the deletion of objects without a call of this handler: it requires no finalizer.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::delete("kopfexamples", f).optional(true);
+    /// ```
     pub fn optional(mut self, optional: bool) -> Self {
         self.inner.kind = HandlerKind::Delete { optional };
         self
@@ -286,6 +415,12 @@ impl HandlerBuilder<Delete> {
 
 impl HandlerBuilder<Resume> {
     /// Sets whether the handler is also called for objects that are being deleted.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::resume("kopfexamples", f).deleted(true);
+    /// ```
     pub fn deleted(mut self, deleted: bool) -> Self {
         self.inner.kind = HandlerKind::Resume { deleted };
         self

@@ -53,6 +53,12 @@ pub fn child<S, M>(
 
 impl HandlerBuilder<Child> {
     /// Sets the resource of the owners. Default: all resources of other handlers.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::child("pods", f).parent("kopfexamples");
+    /// ```
     pub fn parent<S>(mut self, resource: impl IntoSelect<S>) -> Self {
         self.inner.selector = Some(resource.into_select().build());
         self

@@ -55,12 +55,28 @@ pub fn convert<S, M>(
 
 impl HandlerBuilder<Convert> {
     /// Sets the version of objects that the function receives, such as `v1beta1`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::convert("kopfexamples", f)
+    ///     .source("v1beta1")
+    ///     .target("v1");
+    /// ```
     pub fn source(mut self, version: impl Into<String>) -> Self {
         self.versions().source = version.into();
         self
     }
 
     /// Sets the version of objects that the function returns, such as `v1`.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::convert("kopfexamples", f)
+    ///     .source("v1beta1")
+    ///     .target("v1");
+    /// ```
     pub fn target(mut self, version: impl Into<String>) -> Self {
         self.versions().target = version.into();
         self
@@ -68,6 +84,15 @@ impl HandlerBuilder<Convert> {
 
     /// Keeps `spec.conversion` of the CRD when the operator exits. Otherwise, the API server only
     /// changes `apiVersion` of objects until an operator runs again.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::convert("kopfexamples", f)
+    ///     .source("v1beta1")
+    ///     .target("v1")
+    ///     .persistent(true);
+    /// ```
     pub fn persistent(mut self, persistent: bool) -> Self {
         self.inner.webhook.persistent = persistent;
         self

@@ -15,6 +15,19 @@ use crate::on::AnyHandler;
 use crate::registration::registered;
 
 /// A builder of operators, from [`Operator::builder`].
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// fn create_fn() {}
+///
+/// let operator = Operator::builder()
+///     .handler(on::create("kopfexamples", create_fn))
+///     .namespaces(["team-*"])
+///     .liveness("http://0.0.0.0:8080/healthz")
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub struct OperatorBuilder {
     handlers: Vec<AnyHandler>,
@@ -74,6 +87,17 @@ impl OperatorBuilder {
     }
 
     /// Adds several handlers.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// fn changed() {}
+    ///
+    /// let resources = ["deployments", "statefulsets"];
+    /// let builder =
+    ///     Operator::builder().handlers(resources.map(|resource| on::update(resource, changed)));
+    /// assert!(!builder.is_empty());
+    /// ```
     pub fn handlers<H: Into<AnyHandler>>(mut self, handlers: impl IntoIterator<Item = H>) -> Self {
         self.handlers.extend(handlers.into_iter().map(Into::into));
         self
@@ -84,6 +108,17 @@ impl OperatorBuilder {
     ///
     /// Linkers drop libraries without references. If handlers are in a library, refer to it from
     /// the program: `use my_handlers as _;`.
+    ///
+    /// ```standalone_crate
+    /// use kopf::prelude::*;
+    ///
+    /// #[kopf::on::create("kopfexamples")]
+    /// fn create_fn() {}
+    ///
+    /// let operator = Operator::builder().handlers_from_macros().build()?;
+    /// # assert!(format!("{operator:?}").contains("create_fn"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn handlers_from_macros(self) -> Self {
         self.handlers(registered(None))
     }
@@ -127,11 +162,25 @@ impl OperatorBuilder {
     }
 
     /// Returns the settings for changes in place.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let mut builder = Operator::builder();
+    /// builder.settings_mut().posting.enabled = false;
+    /// ```
     pub fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
     }
 
     /// Serves only the namespaces that match patterns such as `"team-*,!team-x"`.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().namespaces(["default", "team-*,!team-x"]);
+    /// assert!(builder.has_scope());
+    /// ```
     pub fn namespaces<T: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = T>) -> Self {
         let mut parsed = Vec::new();
         for pattern in patterns {
@@ -150,27 +199,73 @@ impl OperatorBuilder {
     }
 
     /// Serves the whole cluster. This is the default.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().all_namespaces();
+    /// ```
     pub fn all_namespaces(self) -> Self {
         self.scope(Scope::Cluster)
     }
 
     /// Serves this scope.
+    ///
+    /// ```
+    /// use kopf::Scope;
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().scope(Scope::Cluster);
+    /// ```
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = Some(scope);
         self
     }
 
     /// Returns `true` if the served namespaces are set.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder();
+    /// assert!(!builder.has_scope());
+    /// assert!(builder.all_namespaces().has_scope());
+    /// ```
     pub fn has_scope(&self) -> bool {
         self.scope.is_some()
     }
 
     /// Returns `true` if there are no handlers.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// assert!(Operator::builder().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.handlers.is_empty()
     }
 
     /// Adds a value for [`State<T>`](crate::State) arguments, one per type.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// #[derive(Clone)]
+    /// struct Config {
+    ///     region: String,
+    /// }
+    ///
+    /// fn create_fn(State(config): State<Config>, logger: Logger) {
+    ///     logger.info(config.region);
+    /// }
+    ///
+    /// let operator = Operator::builder()
+    ///     .handler(on::create("kopfexamples", create_fn))
+    ///     .state(Config { region: "eu-1".into() })
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> Self {
         self.front.add(state);
         self
@@ -256,6 +351,12 @@ impl OperatorBuilder {
     }
 
     /// Serves liveness probes at this address: `http://0.0.0.0:8080/healthz`.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().liveness("http://0.0.0.0:8080/healthz");
+    /// ```
     pub fn liveness(mut self, address: &str) -> Self {
         match address.parse() {
             Ok(endpoint) => self.liveness = Some(endpoint),
@@ -286,6 +387,12 @@ impl OperatorBuilder {
 
     /// Keeps `metadata.managedFields` of objects for handlers and filters. By default, they are
     /// dropped when objects arrive, which saves up to half of the memory.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().keep_managed_fields(true);
+    /// ```
     pub fn keep_managed_fields(mut self, keep: bool) -> Self {
         self.keep_managed_fields = keep;
         self
@@ -314,6 +421,12 @@ impl OperatorBuilder {
     ///
     /// The operator fails if the CRD in the cluster permits more than that of the type, or if other
     /// clients own fields with other values.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().install_crds();
+    /// ```
     pub fn install_crds(mut self) -> Self {
         self.settings.scanning.install_crds = true;
         self
@@ -321,12 +434,27 @@ impl OperatorBuilder {
 
     /// Reviews the permissions at the start and logs missing ones. The command line does this by
     /// default; embedded operators do not.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().review_permissions();
+    /// ```
     pub fn review_permissions(mut self) -> Self {
         self.settings.scanning.review_permissions = true;
         self
     }
 
     /// Checks the configuration and builds the operator.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// fn f() {}
+    ///
+    /// let wrong = on::create("kopfexamples", f).timeout(-5);
+    /// assert!(Operator::builder().handler(wrong).build().is_err());
+    /// ```
     ///
     /// # Errors
     /// The first mistake.

@@ -83,6 +83,17 @@ impl Operator {
     ///
     /// The client is a [`kube::Client`], with any transport.
     ///
+    /// ```
+    /// use kopf::CancellationToken;
+    /// use kopf::prelude::*;
+    ///
+    /// # async fn example(operator: Operator) -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::try_default().await?;
+    /// operator.run(client, CancellationToken::new()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If it fails, or exits without being stopped.
     ///
@@ -99,6 +110,17 @@ impl Operator {
     ///
     /// When the credentials expire or are rejected, it logs in again.
     ///
+    /// ```
+    /// use kopf::CancellationToken;
+    /// use kopf::prelude::*;
+    ///
+    /// # async fn example(operator: Operator) -> Result<(), Box<dyn std::error::Error>> {
+    /// let stop = CancellationToken::new();
+    /// operator.run_with_login(stop.clone()).await?; // until another task calls stop.cancel()
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If it fails, cannot log in, or exits without being stopped.
     ///
@@ -111,6 +133,17 @@ impl Operator {
 
     /// Starts the operator in the background and waits until it watches all its resources.
     ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// # async fn example(operator: Operator, client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let running = operator.start(client).await?;
+    /// assert!(running.health().is_alive());
+    /// running.stop().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If it exits before.
     ///
@@ -121,6 +154,14 @@ impl Operator {
     }
 
     /// Like [`start`](Self::start), but logs in like [`run_with_login`](Self::run_with_login).
+    ///
+    /// ```
+    /// # async fn example(operator: kopf::Operator) -> Result<(), Box<dyn std::error::Error>> {
+    /// let running = operator.start_with_login().await?;
+    /// running.stop().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// If it exits before.

@@ -39,6 +39,13 @@ impl Running {
 
     /// Stops the operator. Running handlers have `settings.queueing.exit_timeout` to finish.
     ///
+    /// ```
+    /// # async fn example(running: kopf::Running) -> Result<(), Box<dyn std::error::Error>> {
+    /// running.stop().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If it failed before.
     pub async fn stop(mut self) -> Result<(), Error> {
@@ -47,6 +54,18 @@ impl Running {
     }
 
     /// Waits until the operator fails, or is stopped by [`stopper`](Self::stopper).
+    ///
+    /// ```
+    /// # async fn example(mut running: kopf::Running) -> Result<(), Box<dyn std::error::Error>> {
+    /// let stopper = running.stopper();
+    /// # let other_service = async {};
+    /// tokio::select! {
+    ///     result = running.join() => result?,
+    ///     () = other_service => stopper.cancel(),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The error with which the operator failed.
@@ -78,6 +97,14 @@ impl Running {
 
     /// Returns all metrics in a Prometheus format; `None` if `settings.process.metrics` is off. For
     /// programs with their own endpoint.
+    ///
+    /// ```
+    /// # async fn example(running: kopf::Running) -> Result<(), Box<dyn std::error::Error>> {
+    /// let text = running.metrics(kopf::MetricsFormat::OpenMetrics).unwrap_or_default();
+    /// println!("{text}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn metrics(&self, format: MetricsFormat) -> Option<String> {
         self.inspect.metrics(format)
     }

@@ -37,7 +37,7 @@ pub use naming::is_called;
 pub use operation::{Operation, UnknownOperation, WebhookType};
 pub use ownership::{
     Activity, Content, Decision, OWNER_ANNOTATION, Owner, Reason, Relation, Situation, decide,
-    releases,
+    hands_over, releases,
 };
 pub use response::respond;
 pub use restorations::Restorations;

@@ -2,7 +2,8 @@
 //!
 //! Every CRD with conversion handlers is read every [`POLLING_INTERVAL`], and whenever the address
 //! of the webhook server or the resources of the cluster change. Replicas also watch it, since they
-//! take over the conversions of a replica that exits. It is written if its conversion differs. The rules for several operators are those of webhook configurations.
+//! take over the conversions of a replica that exits. It is written if its conversion differs. The
+//! rules for several operators are those of webhook configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -233,8 +234,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Merges the payload into a CRD, repeatedly on conflicts. Returns `false` if the CRD does not
-    /// exist, or another operator owns it.
+    /// Merges the payload into a CRD, with at most [`MAX_RELEASE_ATTEMPTS`]. Returns `false` if the
+    /// CRD does not exist, another operator owns it, or all attempts have conflicted.
     async fn patch_own(&self, name: &str, mut payload: Value) -> Result<bool, kopf_client::Error> {
         for _ in 0..MAX_RELEASE_ATTEMPTS {
             let Some(body) = self.own(name).await? else {

@@ -559,7 +559,7 @@ fn demo_exits_after_the_last_step() {
 #[test]
 fn demo_keeps_running_by_default() {
     let folder = TempDir::new().unwrap();
-    let running = Running::until("delete bakery corner\n", kopf(&folder).arg("demo"));
+    let running = Running::until(" kopf ui\n", kopf(&folder).arg("demo"));
     assert_story(&running.greeting);
     let kubeconfig = running.value("export KUBECONFIG=");
     let path = folder.path().to_str().unwrap();

@@ -325,7 +325,7 @@ fn changes_of_states_are_watched() {
         .unwrap();
     let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let mut lines = lines.map_while(Result::ok);
-    let listed: Vec<_> = lines.by_ref().take(7).collect();
+    let listed: Vec<_> = lines.by_ref().take(8).collect();
     assert!(listed[0].starts_with("NAMESPACE"), "{listed:?}");
     for (arguments, expected) in [
         (&["retrigger", "thing", "failed"][..], "not seen"),

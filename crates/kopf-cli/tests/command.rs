@@ -455,6 +455,24 @@ fn operators_are_frozen_and_resumed() {
 }
 
 #[test]
+fn operators_of_a_dead_cluster_are_not_frozen() {
+    let folder = TempDir::new().unwrap();
+    let kubeconfig = folder.path().join("dead");
+    let dead = "{apiVersion: v1, kind: Config, current-context: c, \
+                contexts: [{name: c, context: {cluster: c, user: u}}], \
+                clusters: [{name: c, cluster: {server: 'https://127.0.0.1:9'}}], \
+                users: [{name: u, user: {token: x}}]}";
+    std::fs::write(&kubeconfig, dead).unwrap();
+    let arguments = ["freeze", "-P", "default", "-t", "5"];
+    let output = finish(kopf(&folder).args(arguments).env("KUBECONFIG", &kubeconfig));
+    let log = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{log}");
+    for expected in ["are not frozen", "check that the API server runs"] {
+        assert!(log.contains(expected), "{log}");
+    }
+}
+
+#[test]
 fn invalid_usage_exits_with_2_and_help_with_0() {
     let folder = TempDir::new().unwrap();
     for arguments in [
@@ -541,7 +559,7 @@ fn demo_exits_after_the_last_step() {
 #[test]
 fn demo_keeps_running_by_default() {
     let folder = TempDir::new().unwrap();
-    let running = Running::until("delete bakery corner\n", kopf(&folder).arg("demo"));
+    let running = Running::until(" kopf ui\n", kopf(&folder).arg("demo"));
     assert_story(&running.greeting);
     let kubeconfig = running.value("export KUBECONFIG=");
     let path = folder.path().to_str().unwrap();

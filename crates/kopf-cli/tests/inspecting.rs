@@ -50,6 +50,23 @@ fn thing(name: &str, annotations: &Value, finalizers: &[&str]) -> Value {
     })
 }
 
+/// An object whose state has control characters and long texts.
+fn hostile() -> Value {
+    let evil = "\u{1b}[31m\u{9b}1m\u{202e}\r";
+    let message = format!("{evil}{}", "x".repeat(10_000));
+    let record = json!({"started": "2026-01-02T03:04:05Z", "delayed": "2099-01-02T03:04:05Z",
+                        "retries": 2, "message": message});
+    let essence = json!({"spec": {"field": evil}});
+    let annotations = json!({
+        BASE: essence.to_string(),
+        "kopf.zalando.org/create_fn": record.to_string(),
+        "kopf.zalando.org/retrigger-request": evil,
+    });
+    let mut hostile = thing("hostile", &annotations, &[]);
+    hostile["metadata"]["namespace"] = json!("other");
+    hostile
+}
+
 fn objects() -> Value {
     let current = r#"{"spec":{"field":1}}"#;
     let retried = r#"{"started":"2026-01-02T03:04:05Z","delayed":"2099-01-02T03:04:05Z","retries":2,"message":"not ready"}"#;
@@ -82,6 +99,7 @@ fn objects() -> Value {
             &json!({BASE: "{", "kopf.zalando.org/odd": "?"}),
             &[],
         ),
+        hostile(),
     ];
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
@@ -197,9 +215,9 @@ fn objects_are_listed_with_their_states() {
         wide.lines().next().unwrap().contains("FINALIZERS"),
         "{wide}"
     );
-    let nothing = sandbox.run(&["get", "things", "-n", "other"]);
+    let nothing = sandbox.run(&["get", "things", "-n", "empty"]);
     assert!(nothing.status.success());
-    assert!(text(&nothing.stderr).contains("no things.example.com in the namespace other"));
+    assert!(text(&nothing.stderr).contains("no things.example.com in the namespace empty"));
     let empty = sandbox.done(&["get", "things", "-l", "a=b", "-o", "json"]);
     assert_eq!(
         serde_json::from_str::<Value>(&empty).unwrap(),
@@ -307,7 +325,7 @@ fn changes_of_states_are_watched() {
         .unwrap();
     let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let mut lines = lines.map_while(Result::ok);
-    let listed: Vec<_> = lines.by_ref().take(7).collect();
+    let listed: Vec<_> = lines.by_ref().take(8).collect();
     assert!(listed[0].starts_with("NAMESPACE"), "{listed:?}");
     for (arguments, expected) in [
         (&["retrigger", "thing", "failed"][..], "not seen"),
@@ -368,6 +386,10 @@ fn wrong_input_is_reported() {
     let error = sandbox.fails(&["get", "things", "--context", "absent"]);
     assert!(error.contains("cannot find a cluster"), "{error}");
     assert_eq!(sandbox.run(&["release", "things"]).status.code(), Some(2));
+    for command in ["explain", "retrigger", "release"] {
+        let output = sandbox.run(&[command, "things", ""]);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+    }
     assert_eq!(sandbox.run(&["get"]).status.code(), Some(2));
 }
 
@@ -387,6 +409,63 @@ fn dead_servers_and_missing_permissions_are_reported() {
     sandbox.child.wait().unwrap();
     let error = sandbox.fails(&["get", "things"]);
     assert!(error.contains("check that the API server runs"), "{error}");
+}
+
+#[test]
+fn missing_permission_to_watch_ends_the_watch() {
+    let folder = TempDir::new().unwrap();
+    let faults = folder.path().join("faults.yaml");
+    let rule = "[{fault: error, code: 403, verbs: [watch], kind: things}]";
+    fs::write(&faults, rule).unwrap();
+    let sandbox = Sandbox::with(&["--faults", faults.to_str().unwrap()]);
+    let error = sandbox.fails(&["get", "things", "-w"]);
+    assert!(error.contains("cannot watch things.example.com"), "{error}");
+    assert!(error.contains("permission"), "{error}");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let sandbox = Sandbox::start();
+    for arguments in [
+        &["get", "things"][..],
+        &["explain", "thing", "failed"],
+        &["peering"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut command = sandbox.command(arguments);
+        let output = command.stdout(full.unwrap()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let error = text(&output.stderr);
+        assert!(error.contains("cannot write the output"), "{error}");
+    }
+}
+
+#[test]
+fn text_of_objects_is_escaped_and_cut() {
+    let sandbox = Sandbox::start();
+    let output = sandbox.done(&["get", "things", "hostile", "-n", "other"]);
+    let line = output.lines().nth(1).unwrap();
+    assert!(
+        line.contains("\\u{1b}[31m") && line.contains("\\u{202e}"),
+        "{line}"
+    );
+    assert!(line.ends_with('…') && line.chars().count() < 500, "{line}");
+    let output = sandbox.done(&["explain", "thing", "hostile", "-n", "other"]);
+    let is_control = |character: char| character.is_control() && character != '\n';
+    assert!(!output.contains(is_control), "{output:?}");
+    assert!(output.contains("retrigger: unreadable"), "{output}");
+    let id = "\u{1b}[31mid";
+    let retrigger = [
+        "retrigger",
+        "thing",
+        "hostile",
+        "-n",
+        "other",
+        "--handler",
+        id,
+    ];
+    let output = sandbox.done(&retrigger);
+    assert!(output.contains("\\u{1b}[31mid"), "{output:?}");
 }
 
 /// Sends a request, and returns the response up to its end or up to `until`.

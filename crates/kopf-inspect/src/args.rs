@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kopf_core::field::FieldPath;
 
@@ -81,7 +82,7 @@ impl CommonArgs {
 #[derive(Debug, Default, Clone, ClapArgs)]
 pub(crate) struct NamespaceArgs {
     /// The namespace; default: that of the context
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) namespace: Option<String>,
 }
 
@@ -93,6 +94,7 @@ pub(crate) struct ScopeArgs {
         short,
         long,
         value_name = "NAMESPACE",
+        value_parser = NonEmptyStringValueParser::new(),
         conflicts_with = "all_namespaces"
     )]
     pub(crate) namespace: Option<String>,
@@ -118,6 +120,7 @@ pub struct GetArgs {
     pub(crate) kind: String,
 
     /// The name of one object; default: all objects
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: Option<String>,
 
     #[command(flatten)]
@@ -156,6 +159,7 @@ pub struct ExplainArgs {
     pub(crate) kind: String,
 
     /// The name of the object
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: String,
 
     #[command(flatten)]
@@ -191,6 +195,7 @@ pub struct RetriggerArgs {
     pub(crate) kind: String,
 
     /// The name of the object
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: String,
 
     /// The id of one handler
@@ -217,7 +222,7 @@ pub struct ReleaseArgs {
     pub(crate) kind: String,
 
     /// The name of one object
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: Option<String>,
 
     /// All objects of the namespace, or of all namespaces with -A
@@ -255,7 +260,7 @@ pub struct UiArgs {
     pub(crate) port: u16,
 
     /// The namespace; default: all namespaces
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) namespace: Option<String>,
 
     #[command(flatten)]
@@ -281,6 +286,16 @@ mod tests {
         };
         assert!(parse(&["one", "-w"]) && parse(&["-l", "a=b", "-w"]));
         assert!(!parse(&["one", "-l", "a=b"]));
+    }
+
+    #[test]
+    fn empty_names_are_rejected() {
+        let parse = |line: &[&str]| Line::try_parse_from([&["kopf"], line].concat()).is_ok();
+        for command in ["get", "explain", "retrigger", "release"] {
+            assert!(parse(&[command, "things", "one", "-n", "x"]));
+            assert!(!parse(&[command, "things", ""]), "{command}");
+            assert!(!parse(&[command, "things", "one", "-n", ""]), "{command}");
+        }
     }
 
     #[test]

@@ -151,12 +151,13 @@ impl Cluster {
         }
     }
 
-    /// Reads the events of one object, the oldest first.
+    /// Reads the events of one object, the oldest first. Those of namespaced objects are in the same
+    /// namespace.
     pub(crate) async fn events(&self, body: &Body) -> Result<Vec<Event>, Error> {
         let uid = body.uid().unwrap_or_default();
         let fields = format!("involvedObject.uid={uid}");
         let mut events = Vec::new();
-        self.each_event(None, &fields, |event| events.push(event))
+        self.each_event(body.namespace(), &fields, |event| events.push(event))
             .await?;
         events.sort_by_key(|event| event.at);
         Ok(events)

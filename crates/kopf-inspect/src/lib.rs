@@ -63,7 +63,7 @@ pub fn run(command: &Command) -> u8 {
         Ok(runtime) => runtime.block_on(commands::run(command, &screen)),
         Err(error) => Err(Failure::new("cannot start the runtime", &error)),
     };
-    match result {
+    match result.and_then(|code| screen.check().map(|()| code)) {
         Ok(code) => code,
         Err(failure) => {
             screen.failure(&failure);

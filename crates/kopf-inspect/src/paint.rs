@@ -64,17 +64,35 @@ pub(crate) enum Colours {
     Off,
 }
 
-/// Escapes control characters: text from objects must not change the terminal.
+/// Escapes control characters, line separators and controls of the text direction: text from objects
+/// must change neither the terminal nor the order of the text around it.
 pub(crate) fn harmless(text: &str) -> String {
     let mut harmless = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
+        if character.is_control() || is_layout(character) {
             harmless.extend(character.escape_default());
         } else {
             harmless.push(character);
         }
     }
     harmless
+}
+
+/// Returns `true` for the line and paragraph separators, and for the bidirectional controls.
+fn is_layout(character: char) -> bool {
+    matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
+/// Cuts the text after this number of characters.
+pub(crate) fn cut(mut text: String, limit: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(limit) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 #[cfg(test)]
@@ -93,5 +111,14 @@ mod tests {
     #[test]
     fn control_characters_are_escaped() {
         assert_eq!(harmless("a\u{1b}[31mb\n"), "a\\u{1b}[31mb\\n");
+        assert_eq!(harmless("\u{9b}31m"), "\\u{9b}31m");
+        assert_eq!(harmless("a\u{202e}b\u{2028}"), "a\\u{202e}b\\u{2028}");
+        assert_eq!(harmless("日本語 é 👩\u{200d}🚀"), "日本語 é 👩\u{200d}🚀");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(cut("äöü".to_owned(), 2), "äö…");
+        assert_eq!(cut("äöü".to_owned(), 3), "äöü");
     }
 }

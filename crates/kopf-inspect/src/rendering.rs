@@ -8,7 +8,7 @@ use kopf_core::timestamp;
 use serde_json::Value;
 
 use crate::explanation::Explanation;
-use crate::paint::{Colours, Style, harmless};
+use crate::paint::{Colours, Style, cut, harmless};
 use crate::records::Finding;
 use crate::state::Finalizer;
 use crate::time::{ago, remaining};
@@ -85,10 +85,12 @@ impl Explanation {
         if let Some(request) = &self.request {
             page.section("Requests");
             let ids = harmless(&request.handlers.join(", "));
-            page.line(&format!(
-                "  retrigger [{ids}], requested at {}",
-                harmless(&request.requested)
-            ));
+            let at = harmless(&request.requested);
+            page.line(&if ids.is_empty() {
+                "  retrigger: unreadable; the operator removes it".to_owned()
+            } else {
+                format!("  retrigger [{ids}], requested at {at}")
+            });
         }
         if !findings.unknown.is_empty() {
             page.section("Unknown annotations under the prefix of the operator");
@@ -202,13 +204,9 @@ pub(crate) fn diff_lines(diff: &Diff) -> Vec<(Style, String)> {
     lines
 }
 
+/// JSON leaves some control characters as they are, such as those from U+0080 to U+009F.
 fn shortened(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= VALUE {
-        return text;
-    }
-    let start: String = text.chars().take(VALUE).collect();
-    format!("{start}…")
+    harmless(&cut(value.to_string(), VALUE))
 }
 
 /// Returns the progress of a handler in one line.
@@ -272,5 +270,11 @@ mod tests {
     fn long_values_are_cut() {
         let text = shortened(&Value::from("x".repeat(1_000)));
         assert_eq!(text.chars().count(), VALUE + 1);
+    }
+
+    #[test]
+    fn control_characters_of_values_are_escaped() {
+        let text = shortened(&Value::from("\u{1b}[1m\u{9b}1m\u{7f}"));
+        assert!(!text.contains(char::is_control), "{text:?}");
     }
 }

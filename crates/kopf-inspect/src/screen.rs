@@ -1,8 +1,10 @@
 //! The output of commands: colours on a terminal, plain text in a pipe.
 //!
-//! A closed pipe (`kopf get … | head -1`) is not an error: the rest of the output is dropped.
+//! A closed pipe (`kopf get … | head -1`) is not an error: the rest of the output is dropped. Other
+//! errors, such as a full disk, fail the command at its end.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
@@ -15,6 +17,8 @@ pub struct Screen {
     stderr: Colours,
     /// Stdout is closed.
     is_closed: AtomicBool,
+    /// The first error of stdout, except for a closed pipe.
+    problem: OnceLock<io::Error>,
 }
 
 impl Screen {
@@ -34,6 +38,7 @@ impl Screen {
             stdout: colours(io::stdout().is_terminal()),
             stderr: colours(io::stderr().is_terminal()),
             is_closed: AtomicBool::new(false),
+            problem: OnceLock::new(),
         }
     }
 
@@ -49,8 +54,19 @@ impl Screen {
 
     /// Writes text to stdout.
     pub(crate) fn print(&self, text: &str) {
-        if write(io::stdout().lock(), text).is_err() {
+        if let Err(error) = write(io::stdout().lock(), text) {
             self.is_closed.store(true, Ordering::Relaxed);
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                let _ = self.problem.set(error);
+            }
+        }
+    }
+
+    /// Checks that the output is complete, or that its reader has stopped reading.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self.problem.get() {
+            Some(error) => Err(Failure::new("cannot write the output", error)),
+            None => Ok(()),
         }
     }
 

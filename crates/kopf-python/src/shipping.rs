@@ -46,7 +46,12 @@ pub(crate) fn manifests(
     let (plan, registry) = (plan(options)?, registry(&handlers)?);
     let requirements = requirements(&plan, &registry)?;
     let mut reviewing = registry.handlers().iter();
-    let is_reviewing = reviewing.any(|handler| matches!(handler.kind, HandlerKind::Admission(_)));
+    let is_reviewing = reviewing.any(|handler| {
+        matches!(
+            handler.kind,
+            HandlerKind::Admission(_) | HandlerKind::Convert
+        )
+    });
     let deployment = Deployment {
         image: get(options, "image")?.unwrap_or_else(|| format!("{}:latest", plan.identity.name)),
         replicas: need(options, "replicas")?,

@@ -1,18 +1,21 @@
 //! Helm charts of operators.
 
 use kopf_core::rights::{Place, Requirements};
+use kopf_core::settings::Leading;
 use serde_json::Value;
 
 use crate::deployment::{Deployment, Parts};
 use crate::files::File;
+use crate::plan::LEASE_OPTION;
 use crate::yaml::{self, Error, quoted};
 use crate::{Identity, rbac};
 
 const NAME: &str = "{{ .Release.Name }}";
 const NAMESPACE: &str = "{{ .Release.Namespace }}";
 
-/// Returns the files of a Helm chart. Objects are named after the release, in its namespace. Image,
-/// replicas and resources are values.
+/// Returns the files of a Helm chart. Objects are named after the release, in its namespace. So are
+/// the Lease and the shared certificate of replicas, unless the code of the operator sets their
+/// names. Image, replicas and resources are values.
 pub fn chart(
     identity: &Identity,
     requirements: &Requirements,
@@ -23,10 +26,11 @@ pub fn chart(
         name: NAME.to_owned(),
         namespace: NAMESPACE.to_owned(),
     };
-    let requirements = released(identity, requirements);
+    let (deployment, lease) = with_released_lease(deployment);
+    let requirements = released(identity, lease.as_deref(), requirements);
     let mut files = vec![
         File::new("Chart.yaml", metadata(identity)),
-        File::new("values.yaml", values(deployment)),
+        File::new("values.yaml", values(&deployment)),
     ];
     for definition in definitions {
         let name = definition["metadata"]["name"].as_str().unwrap_or("crd");
@@ -50,18 +54,46 @@ pub fn chart(
     Ok(files)
 }
 
-/// Moves the permissions in the operator's namespace to the namespace of the release.
-fn released(identity: &Identity, requirements: &Requirements) -> Requirements {
+/// Names the Lease after the release: two releases in one namespace are two operators. Returns the
+/// previous name of the Lease, if it is an argument.
+fn with_released_lease(deployment: &Deployment) -> (Deployment, Option<String>) {
+    let mut deployment = deployment.clone();
+    let mut previous = None;
+    for argument in &mut deployment.arguments {
+        if let Some(name) = argument.strip_prefix(LEASE_OPTION) {
+            previous = Some(name.to_owned());
+            *argument = format!("{LEASE_OPTION}{NAME}");
+        }
+    }
+    (deployment, previous)
+}
+
+/// Moves the permissions in the operator's namespace to the namespace of the release, and renames
+/// the Secret of the certificate that the replicas of this Lease share.
+fn released(identity: &Identity, lease: Option<&str>, requirements: &Requirements) -> Requirements {
     let mut requirements = requirements.clone();
+    let certificate = lease.and_then(certificate_secret);
     let permissions = requirements.permissions.into_iter();
     let permissions = permissions.map(|mut permission| {
         if permission.place == Place::Namespace(identity.namespace.clone()) {
             permission.place = Place::Namespace(NAMESPACE.to_owned());
+            let is_certificate = certificate.is_some() && permission.name == certificate;
+            if permission.resource == "secrets" && is_certificate {
+                permission.name = certificate_secret(NAME);
+            }
         }
         permission
     });
     requirements.permissions = permissions.collect();
     requirements
+}
+
+/// Returns the name of the Secret with the certificate that the replicas of a Lease share.
+fn certificate_secret(lease: &str) -> Option<String> {
+    let mut leading = Leading::default();
+    leading.enabled = true;
+    lease.clone_into(&mut leading.name);
+    leading.certificate_secret_name()
 }
 
 fn metadata(identity: &Identity) -> String {
@@ -98,7 +130,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Webhooks;
+    use crate::{Launch, Webhooks};
 
     /// Renders the expressions of these charts as Helm does.
     fn rendered(text: &str) -> Vec<Value> {
@@ -119,28 +151,76 @@ mod tests {
         serde_saphyr::from_multiple(&text).unwrap()
     }
 
-    #[test]
-    fn rendered_charts_use_the_names_and_values_of_the_release() {
-        let identity = Identity::new("op", "ops").unwrap();
-        let permission = Permission {
+    fn permission(resource: &str, name: Option<&str>) -> Permission {
+        Permission {
             place: Place::Namespace("ops".to_owned()),
             group: String::new(),
-            resource: "pods".to_owned(),
-            name: None,
-            verb: "list".to_owned(),
+            resource: resource.to_owned(),
+            name: name.map(str::to_owned),
+            verb: "get".to_owned(),
+        }
+    }
+
+    #[test]
+    fn leases_and_certificates_follow_the_release() {
+        let identity = Identity::new("op", "ops").unwrap();
+        let launch = Launch {
+            lease: Some("op".to_owned()),
+            ..Launch::default()
         };
+        let names = ["op-webhook-certificate", "other"];
+        let secrets = names.map(|name| permission("secrets", Some(name)));
         let requirements = Requirements {
-            permissions: [permission].into(),
+            permissions: secrets
+                .into_iter()
+                .chain([permission("secrets", None)])
+                .collect(),
             ..Requirements::default()
         };
-        let deployment = Deployment {
+        let mut deployment = deployment(launch.arguments());
+        let files = |deployment: &Deployment| {
+            let files = chart(&identity, &requirements, &[], deployment).unwrap();
+            let rendered = |index: usize| rendered(&files[index].content);
+            let rules = rendered(2)[1]["rules"].clone();
+            let rules = rules.as_array().unwrap().clone();
+            let names = rules.iter().filter_map(|rule| rule.get("resourceNames"));
+            let names: Vec<_> = names
+                .flat_map(|names| names.as_array().unwrap().clone())
+                .collect();
+            let pod = rendered(3)[0]["spec"]["template"]["spec"].take();
+            (pod["containers"][0]["args"].clone(), names)
+        };
+        let (arguments, names) = files(&deployment);
+        let probes = "--liveness=http://0.0.0.0:8080/healthz";
+        let expected = json!(["run", "--all-namespaces", "--leader-elect-name=rel", probes]);
+        assert_eq!(arguments, expected);
+        assert_eq!(names, ["other", "rel-webhook-certificate"]);
+        // Names in the code of the operator are the same in every release.
+        deployment.arguments = Launch::default().arguments();
+        let (arguments, names) = files(&deployment);
+        assert_eq!(arguments, json!(["run", "--all-namespaces", probes]));
+        assert_eq!(names, ["op-webhook-certificate", "other"]);
+    }
+
+    fn deployment(arguments: Vec<String>) -> Deployment {
+        Deployment {
             image: "registry.example/op:1".to_owned(),
             replicas: 1,
             command: Vec::new(),
-            arguments: vec!["run".to_owned()],
+            arguments,
             files: Vec::new(),
             webhooks: Webhooks::Served,
+        }
+    }
+
+    #[test]
+    fn rendered_charts_use_the_names_and_values_of_the_release() {
+        let identity = Identity::new("op", "ops").unwrap();
+        let requirements = Requirements {
+            permissions: [permission("pods", None)].into(),
+            ..Requirements::default()
         };
+        let deployment = deployment(vec!["run".to_owned()]);
         let definition = json!({"kind": "CustomResourceDefinition", "metadata": {"name": "x.g"}});
         let files = chart(&identity, &requirements, &[definition], &deployment).unwrap();
         let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();

@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use crate::Identity;
 
+/// The option of `run` with the name of the Lease, with its separator.
+pub(crate) const LEASE_OPTION: &str = "--leader-elect-name=";
+
 /// The options of `run` in a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
@@ -64,7 +67,7 @@ impl Launch {
         let peering = self.peering.iter();
         arguments.extend(peering.map(|name| format!("--peering={name}")));
         let lease = self.lease.iter();
-        arguments.extend(lease.map(|name| format!("--leader-elect-name={name}")));
+        arguments.extend(lease.map(|name| format!("{LEASE_OPTION}{name}")));
         for (is_set, flag) in [
             (self.standalone, "--standalone"),
             (self.installs_definitions, "--install-crds"),

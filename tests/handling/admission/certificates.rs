@@ -17,7 +17,8 @@ use crate::stage::{Record, Setup, Stage, everywhere, sandboxed};
 
 const SECRET: &str = "op-webhook-certificate";
 
-fn elected(stage: &Stage) -> impl FnOnce(&mut Settings) + use<> {
+/// Settings of a replica in the namespace of the case.
+pub(super) fn elected(stage: &Stage) -> impl FnOnce(&mut Settings) + use<> {
     let namespace = stage.api.namespace().to_owned();
     move |settings| {
         settings.leading.enabled = true;

@@ -4,6 +4,7 @@ use kopf_core::field::FieldPath;
 use kopf_engine::invocation::Call;
 use serde_json::{Value, json};
 
+use super::certificates::elected;
 use super::{FakeServer, admitting};
 use crate::front::{Declaration, gives, on, permanent};
 use crate::stage::{Stage, everywhere, sandboxed};
@@ -186,5 +187,31 @@ fn persistent_conversions_are_kept_at_exit() {
                 .get("kopf.dev/admission-owner")
                 .is_none()
         );
+    });
+}
+
+#[test]
+fn exiting_replica_hands_conversions_over_to_another_one() {
+    sandboxed(async |stage| {
+        let start = async |server: &FakeServer| {
+            let operator = admitting(stage, server, [marking("v1", "v2")])
+                .settings(elected(stage))
+                .settings(|settings| settings.admission.managed = Some("test.kopf.dev".to_owned()))
+                .start()
+                .await;
+            stage.pass(3.0).await;
+            operator
+        };
+        let first = start(&FakeServer::at("https://first/")).await;
+        let second = start(&FakeServer::at("https://second/")).await;
+        let url = async || conversion(stage).await["webhook"]["clientConfig"]["url"].clone();
+        assert_eq!(url().await, "https://second/convert");
+        second.stop().await;
+        assert_eq!(url().await, "https://first/convert");
+        let writes = stage.writes_to(&format!("things.{}", stage.api.group()));
+        let mut written = writes.iter().map(|call| &call.body["spec"]["conversion"]);
+        assert!(written.all(|conversion| conversion["strategy"] != "None"));
+        first.stop().await;
+        until_converted_by(stage, "None").await;
     });
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tracing::Level;
 
 use super::FakeServer;
+use super::certificates::elected;
 use super::configuration::{KINDS, configuration, managed, managing, path, until, urls};
 use crate::front::{Declaration, on};
 use crate::stage::{Actor, Stage, everywhere, sandboxed};
@@ -32,7 +33,16 @@ fn handler() -> Declaration {
     on::validate("check").ignore_failures()
 }
 
-/// Waits until the webhook has this host.
+/// The same as a replica of a group.
+async fn started_replica<'a>(stage: &'a Stage, host: &str) -> Actor<'a> {
+    let server = FakeServer::at(&format!("https://{host}:1/"));
+    let operator = managing(stage, &server, [handler()]).settings(elected(stage));
+    let operator = operator.start().await;
+    stage.pass(1.0).await;
+    operator
+}
+
+/// Waits until the webhook is that of this host.
 async fn until_at(stage: &Stage, host: &str) {
     let expected = format!("https://{host}:1/check");
     until(stage, KINDS[0], &expected, |all| urls(all) == [&expected]).await;
@@ -51,7 +61,15 @@ fn logged(stage: &Stage, level: Level, text: &str) -> usize {
         .count()
 }
 
-/// Returns the number of writes to the validating configuration.
+/// The webhooks in each write to the validating configuration, without reads by empty patches.
+fn written_webhooks(stage: &Stage) -> Vec<Value> {
+    let calls = stage.writes_to(&managed(stage)).into_iter();
+    let calls = calls.filter(|call| call.path.contains(KINDS[0]));
+    let written = calls.filter_map(|call| call.body.get("webhooks").cloned());
+    written.collect()
+}
+
+/// Number of writes to the validating configuration.
 fn writes(stage: &Stage) -> usize {
     let calls = stage.writes_to(&managed(stage)).into_iter();
     calls.filter(|call| call.path.contains(KINDS[0])).count()
@@ -284,5 +302,68 @@ fn owners_of_earlier_versions_are_replaced() {
             serde_json::from_str(annotations["kopf.dev/admission-owner"].as_str().unwrap())
                 .unwrap();
         assert!(owner["identity"].is_string() && owner["started"].is_string());
+    });
+}
+
+#[test]
+fn exiting_replica_hands_its_webhooks_over_to_another_one() {
+    sandboxed(async |stage| {
+        let first = started_replica(stage, "first").await;
+        until_at(stage, "first").await;
+        let second = started_replica(stage, "second").await;
+        until_at(stage, "second").await;
+        stage.settled().await;
+        let before = written_webhooks(stage).len();
+        second.stop().await;
+        assert!(
+            is_at(stage, "first").await,
+            "it is taken over before the exit"
+        );
+        let written = written_webhooks(stage).split_off(before);
+        // Every state of the object has webhooks with a client config, since every write has.
+        for webhooks in &written {
+            let url = &webhooks[0]["clientConfig"]["url"];
+            assert!(url.is_string(), "{written:?}");
+        }
+        // The last replica removes its webhooks.
+        first.stop().await;
+        let left = configuration(stage, KINDS[0]).await;
+        assert_eq!(left["webhooks"].as_array().map(Vec::len), None);
+        assert_eq!(left["metadata"]["annotations"], Value::Null);
+    });
+}
+
+#[test]
+fn replicas_that_exit_together_remove_their_webhooks() {
+    sandboxed(async |stage| {
+        let first = started_replica(stage, "first").await;
+        let second = started_replica(stage, "second").await;
+        until_at(stage, "second").await;
+        stage.settled().await;
+        tokio::join!(first.stop(), second.stop());
+        let left = configuration(stage, KINDS[0]).await;
+        assert_eq!(left["webhooks"].as_array().map(Vec::len), None);
+    });
+}
+
+#[test]
+fn webhooks_of_a_replica_that_is_killed_while_it_exits_are_taken_over() {
+    sandboxed(async |stage| {
+        let _first = started_replica(stage, "first").await;
+        let _second = started_replica(stage, "second").await;
+        until_at(stage, "second").await;
+        let path = path(KINDS[0], &managed(stage));
+        let annotations = configuration(stage, KINDS[0]).await["metadata"]["annotations"].take();
+        let owner = annotations["kopf.dev/admission-owner"].as_str().unwrap();
+        let mut leaving: Value = serde_json::from_str(owner).unwrap();
+        leaving["leaving"] = json!(true);
+        leaving["started"] = json!("2099-01-01T00:00:00.000000+00:00");
+        let leaving = leaving.to_string();
+        let patch = json!({"metadata": {"annotations": {"kopf.dev/admission-owner": leaving}}});
+        stage.api.merge(&path, &patch).await.expect_code(200);
+        stage.settled().await;
+        let annotations = configuration(stage, KINDS[0]).await["metadata"]["annotations"].take();
+        assert_ne!(annotations["kopf.dev/admission-owner"], leaving);
+        assert!(is_at(stage, "second").await, "the newest one takes over");
     });
 }

@@ -236,7 +236,7 @@ fn failed_filter_denies_the_request() {
             on::validate("first"),
             on::validate("bad").when_fails("it is broken"),
         ];
-        let _operator = staffed(stage, &desk, handlers).open(&desk).await;
+        let _operator = admitting(stage, &server, handlers).open(&server).await;
         let incoming = Incoming::new(creation(stage, json!({})));
         let refusal = server.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);

@@ -162,7 +162,7 @@ fn failed_transformation_is_an_internal_error() {
             });
             done()
         });
-        let _operator = staffed(stage, &desk, [bad]).open(&desk).await;
+        let _operator = admitting(stage, &server, [bad]).open(&server).await;
         let incoming = kopf_core::admission::Incoming::new(creation(stage, json!({})));
         let refusal = server.put(incoming).await.unwrap_err();
         assert_eq!(refusal.code(), 500);

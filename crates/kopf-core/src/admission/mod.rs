@@ -49,7 +49,7 @@ pub use operation::WebhookType;
 #[doc(hidden)]
 pub use ownership::{
     Activity, Content, Decision, OWNER_ANNOTATION, Owner, Reason, Relation, Situation, decide,
-    releases,
+    hands_over, releases,
 };
 #[doc(hidden)]
 pub use response::respond;

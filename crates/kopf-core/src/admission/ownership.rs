@@ -3,6 +3,10 @@
 //! Several operators can manage configurations of the same name: during a rolling update, or when a
 //! developer starts a second copy. All of them watch the objects. The owner is stored in an annotation
 //! together with its start time, so that every operator makes the same decision.
+//!
+//! The replicas of one operator are a group. An owner of a group that exits keeps its webhooks and
+//! marks itself as leaving. Another replica takes them over in one write, so that they are complete
+//! at every moment. If none does, the owner removes them.
 
 use std::fmt;
 
@@ -20,6 +24,10 @@ pub struct Owner {
     identity: String,
     /// `None` if the annotation has no start time; such an owner is older than all others.
     started: Option<Timestamp>,
+    /// The group of replicas; `None` for a single operator.
+    group: Option<String>,
+    /// `true` if the owner exits and offers the object to its group.
+    leaving: bool,
 }
 
 impl Owner {
@@ -39,6 +47,36 @@ impl Owner {
         Self {
             identity: identity.into(),
             started: timestamp::parse(&timestamp::format(started)).ok(),
+            group: None,
+            leaving: false,
+        }
+    }
+
+    /// Makes the owner a replica of this group.
+    ///
+    /// ```
+    /// use kopf_core::admission::Owner;
+    /// use kopf_core::timestamp;
+    ///
+    /// let owner = Owner::new("me", timestamp::parse("2026-01-02T03:04:05Z")?).in_group("ns/op");
+    /// assert_eq!(owner.group(), Some("ns/op"));
+    /// assert_eq!(Owner::parse(&owner.annotation()), owner);
+    /// # Ok::<_, timestamp::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_group(self, group: impl Into<String>) -> Self {
+        Self {
+            group: Some(group.into()),
+            ..self
+        }
+    }
+
+    /// Returns this owner in its last state: it exits, and offers the object to its group.
+    #[must_use]
+    pub fn leaving(&self) -> Self {
+        Self {
+            leaving: true,
+            ..self.clone()
         }
     }
 
@@ -50,18 +88,42 @@ impl Owner {
         Self {
             identity: field("identity").unwrap_or(annotation).to_owned(),
             started: field("started").and_then(|started| timestamp::parse(started).ok()),
+            group: field("group").map(str::to_owned),
+            leaving: parsed.get("leaving") == Some(&Value::Bool(true)),
         }
     }
 
     /// Returns the value of the annotation.
     pub fn annotation(&self) -> String {
         let started = self.started.map(timestamp::format);
-        json!({"identity": self.identity, "started": started}).to_string()
+        let mut annotation = json!({"identity": self.identity, "started": started});
+        if let Some(group) = &self.group {
+            annotation["group"] = json!(group);
+        }
+        if self.leaving {
+            annotation["leaving"] = json!(true);
+        }
+        annotation.to_string()
     }
 
     /// Returns the identity, which is that of the operator among its peers.
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// Returns the group of replicas; `None` for a single operator.
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
+    }
+
+    /// Returns `true` if both are the same operator process, leaving or not.
+    fn is(&self, other: &Self) -> bool {
+        self.started == other.started && self.identity == other.identity
+    }
+
+    /// Returns `true` if this owner exits and offers the object to the group of the other one.
+    fn is_offering_to(&self, other: &Self) -> bool {
+        self.leaving && self.group.is_some() && self.group == other.group
     }
 
     /// Returns `true` if this operator has started before the other one. Ties are broken by the
@@ -149,6 +211,8 @@ pub enum Reason {
     Edited,
     /// The owner has exited and removed its annotation.
     Abandoned,
+    /// The owner is a replica of the same operator, and exits.
+    HandedOver,
     /// The owner is older than this operator, or is a peer that is paused or dead.
     Superseded,
 }
@@ -157,7 +221,7 @@ impl Reason {
     /// Returns `true` if the write undoes a change by another client. Such writes are delayed by
     /// [`Restorations`](super::Restorations).
     pub fn is_restoration(self) -> bool {
-        self != Self::Outdated
+        !matches!(self, Self::Outdated | Self::HandedOver)
     }
 }
 
@@ -168,6 +232,7 @@ impl fmt::Display for Reason {
             Self::Removed => "it was removed",
             Self::Edited => "it was edited",
             Self::Abandoned => "its owner has exited",
+            Self::HandedOver => "its owner exits",
             Self::Superseded => "its owner is older, paused or dead",
         })
     }
@@ -177,7 +242,8 @@ impl fmt::Display for Reason {
 ///
 /// An operator owns the object if it works and the annotation is absent, names an older operator, or
 /// names a peer. The owner maintains its own content even while it is paused, since its server still
-/// responds to reviews.
+/// responds to reviews. For the same reason, replicas take over from a leaving owner of their group
+/// even while they are paused.
 pub fn decide(me: &Owner, situation: Situation<'_>) -> Decision {
     let is_working = situation.activity == Activity::Working;
     if situation.content == Content::Absent {
@@ -188,7 +254,8 @@ pub fn decide(me: &Owner, situation: Situation<'_>) -> Decision {
         };
     }
     let reason = match situation.owner {
-        Some(owner) if owner == me => Reason::Edited,
+        Some(owner) if owner.is(me) => Reason::Edited,
+        Some(owner) if owner.is_offering_to(me) => Reason::HandedOver,
         _ if !is_working => return Decision::Yield,
         None => Reason::Abandoned,
         Some(owner) if situation.relation == Relation::Peer || owner.is_older_than(me) => {
@@ -205,7 +272,13 @@ pub fn decide(me: &Owner, situation: Situation<'_>) -> Decision {
 
 /// Returns `true` if an exiting operator removes its webhooks: unless another operator owns them.
 pub fn releases(me: &Owner, owner: Option<&Owner>) -> bool {
-    owner.is_none_or(|owner| owner == me)
+    owner.is_none_or(|owner| owner.is(me))
+}
+
+/// Returns `true` if an exiting operator offers its webhooks to others before it removes them: if it
+/// is a replica, and its exit would remove any.
+pub fn hands_over(me: &Owner, removes_webhooks: bool) -> bool {
+    me.group.is_some() && removes_webhooks
 }
 
 #[cfg(test)]
@@ -328,6 +401,38 @@ mod tests {
         assert!(!releases(&me, Some(&other)));
         // The same name after a restart is another operator.
         assert!(!releases(&me, Some(&owner("me", 2))));
+    }
+
+    #[test]
+    fn leaving_replicas_are_followed_by_their_group_only() {
+        let leaving = owner("new", 2).in_group("g").leaving();
+        let follower = owner("old", 1).in_group("g");
+        for activity in [Activity::Working, Activity::Paused] {
+            let mut situation = situation(Content::Edited, Some(&leaving));
+            situation.activity = activity;
+            let decision = decide(&follower, situation);
+            assert_eq!(decision, Decision::Write(Reason::HandedOver));
+        }
+        assert!(!Reason::HandedOver.is_restoration(), "it is not delayed");
+        for other in [owner("old", 1), owner("old", 1).in_group("h")] {
+            let decision = decide(&other, situation(Content::Edited, Some(&leaving)));
+            assert_eq!(decision, Decision::Yield);
+        }
+        let single = owner("new", 2).leaving();
+        let decision = decide(&owner("old", 1), situation(Content::Edited, Some(&single)));
+        assert_eq!(decision, Decision::Yield, "it has no group");
+    }
+
+    #[test]
+    fn leaving_owners_remove_their_webhooks_unless_others_have_taken_them() {
+        let me = owner("me", 2).in_group("g");
+        assert!(hands_over(&me, true));
+        assert!(!hands_over(&me, false), "persistent webhooks stay anyway");
+        assert!(!hands_over(&owner("me", 2), true), "it has no replicas");
+        let annotated = Owner::parse(&me.leaving().annotation());
+        assert_eq!(annotated, me.leaving());
+        assert!(releases(&me, Some(&annotated)));
+        assert!(!releases(&me, Some(&owner("other", 1).in_group("g"))));
     }
 
     /// Any number of strangers, in any order of events, end with the newest as the owner.

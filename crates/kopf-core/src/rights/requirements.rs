@@ -258,7 +258,8 @@ impl Requirements {
             }
             return;
         };
-        if !is_reviewing && settings.server.is_none() {
+        let is_converting = self.add_conversions(demand);
+        if !is_reviewing && !is_converting && settings.server.is_none() {
             return;
         }
         // Both configurations are managed: one that has lost its last handler is emptied.
@@ -271,6 +272,33 @@ impl Requirements {
             let verbs = ["list", "patch", "watch"];
             self.add(&cluster, group, plural, Some(managed), &verbs);
         }
+    }
+
+    /// Adds permissions for `spec.conversion` of CRDs. Returns `true` if there are conversion handlers.
+    fn add_conversions<F>(&mut self, demand: &Demand<'_, F>) -> bool {
+        let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+        let mut is_converting = false;
+        for handler in demand.registry.handlers() {
+            let Some(selector) = &handler.selector else {
+                continue;
+            };
+            if handler.kind != HandlerKind::Convert {
+                continue;
+            }
+            is_converting = true;
+            for served in self.served(selector, demand) {
+                let name = format!("{}.{}", served.plural, served.group);
+                let name = (!name.contains('*')).then_some(name);
+                self.add(
+                    &[Place::Cluster],
+                    group,
+                    plural,
+                    name.as_deref(),
+                    &["patch"],
+                );
+            }
+        }
+        is_converting
     }
 
     fn add_options(&mut self, options: &Options) {

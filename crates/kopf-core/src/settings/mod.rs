@@ -517,4 +517,42 @@ mod tests {
             Some(Duration::from_secs(1))
         );
     }
+
+    /// The groups and fields of the settings, as the pretty debug output indents them.
+    fn names() -> Vec<String> {
+        let text = format!("{:#?}", Settings::default());
+        let mut group = "";
+        let mut names = Vec::new();
+        for line in text.lines() {
+            let name = line.trim_start();
+            let Some((name, _)) = name.split_once(": ") else {
+                continue;
+            };
+            match line.len() - line.trim_start().len() {
+                4 => group = name,
+                8 => names.push(format!("{group}.{name}")),
+                _ => {}
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn all_settings_are_in_the_table_of_the_documentation() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operation.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+        let rows: Vec<_> = rows.filter_map(|row| row.split('`').next()).collect();
+        let names = names();
+        assert!(names.len() > 60, "{names:?}");
+        for name in &names {
+            assert!(rows.contains(&name.as_str()), "{name} is not documented");
+        }
+        let is_known = |row: &&&str| row.contains('.') && !names.iter().any(|name| name == **row);
+        let unknown: Vec<_> = rows.iter().filter(is_known).collect();
+        assert!(
+            unknown.is_empty(),
+            "settings that do not exist: {unknown:?}"
+        );
+    }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use kopf_core::admission::{
     ClientConfig, Configured, Content, Decision, OWNER_ANNOTATION, Owner, Reason, Restorations,
-    WebhookType, decide, releases, webhooks,
+    WebhookType, decide, hands_over, releases, webhooks,
 };
 use kopf_core::body::Body;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use tracing::{error, info, warn};
 use super::kinds::Kinds;
 use super::object::{ConfigurationObject, configurations};
 use super::watcher::{Present, Seen, Watcher};
-use super::{Error, situation};
+use super::{Error, HANDOVER_CHECKS, situation};
 use crate::observation::Insights;
 use crate::shared::Shared;
 
@@ -196,7 +196,7 @@ impl Manager {
             Seen::Absent { .. } => (None, Content::Absent),
             Seen::Present(present) => (present.owner.as_ref(), managed.content(present, desired)),
         };
-        let decision = decide(&self.me, situation(&self.shared, owner, content));
+        let decision = decide(&self.me, situation(&self.shared, &self.me, owner, content));
         match (decision, &managed.written) {
             // Before its first write, this operator has nothing to restore.
             (Decision::Write(_), None) => Decision::Write(Reason::Outdated),
@@ -270,40 +270,74 @@ impl Manager {
     }
 
     /// Removes the webhooks that are not persistent, and the ownership, unless another operator
-    /// owns the object.
+    /// owns the object. A replica first offers the object to its group.
     async fn release(
         &self,
         managed: &Managed,
         config: &ClientConfig,
     ) -> Result<(), kopf_client::Error> {
-        let object = &managed.object;
         let kept = self.webhooks(config, Kept::Persistent);
         let mut precondition = managed.precondition(&self.me);
+        if hands_over(&self.me, kept != self.webhooks(config, Kept::All)) {
+            let leaving = self.me.leaving().annotation();
+            let offer = json!({"metadata": {"annotations": {OWNER_ANNOTATION: leaving}}});
+            if !self.patch_own(managed, precondition, offer).await? {
+                return Ok(());
+            }
+            for delay in HANDOVER_CHECKS {
+                sleep(delay).await;
+                if self.own(managed).await?.is_none() {
+                    return Ok(());
+                }
+            }
+            precondition = Precondition::Unknown;
+        }
+        let released = json!({
+            "metadata": {"annotations": {OWNER_ANNOTATION: null}},
+            "webhooks": kept,
+        });
+        self.patch_own(managed, precondition, released).await?;
+        Ok(())
+    }
+
+    /// Merges the payload into the object, repeatedly on conflicts. Returns `false` if the object
+    /// does not exist, or another operator owns it.
+    async fn patch_own(
+        &self,
+        managed: &Managed,
+        mut precondition: Precondition,
+        mut payload: Value,
+    ) -> Result<bool, kopf_client::Error> {
         let mut delay = CONFLICT_DELAY;
         loop {
             if let Precondition::Version(version) = &precondition {
-                let payload = json!({
-                    "metadata": {"resourceVersion": version, "annotations": {OWNER_ANNOTATION: null}},
-                    "webhooks": kept,
-                });
-                match object.patch(&payload).await {
+                payload["metadata"]["resourceVersion"] = json!(version);
+                match managed.object.patch(&payload).await {
                     Err(error) if error.is_conflict() => {
                         sleep(delay).await;
                         delay *= 2;
                     }
-                    outcome => return outcome.map(drop),
+                    outcome => return outcome.map(|body| body.is_some()),
                 }
             }
-            let Seen::Present(present) = Seen::from(object.read().await?) else {
-                return Ok(());
+            let Some(present) = self.own(managed).await? else {
+                return Ok(false);
             };
-            if !releases(&self.me, present.owner.as_ref()) {
-                let name = &self.name;
-                info!("The admission webhook {name} belongs to another operator and is kept.");
-                return Ok(());
-            }
             precondition = Precondition::Version(present.version);
         }
+    }
+
+    /// Reads the object. `None` if it does not exist, or another operator owns it.
+    async fn own(&self, managed: &Managed) -> Result<Option<Present>, kopf_client::Error> {
+        let Seen::Present(present) = Seen::from(managed.object.read().await?) else {
+            return Ok(None);
+        };
+        if releases(&self.me, present.owner.as_ref()) {
+            return Ok(Some(present));
+        }
+        let name = &self.name;
+        info!("The admission webhook {name} belongs to another operator and is kept.");
+        Ok(None)
     }
 
     fn webhooks(&self, config: &ClientConfig, kept: Kept) -> Value {

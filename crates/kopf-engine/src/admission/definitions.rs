@@ -1,16 +1,19 @@
 //! Management of `spec.conversion` of CRDs.
 //!
 //! Every CRD with conversion handlers is read every [`POLLING_INTERVAL`], and whenever the address
-//! of the webhook server or the resources of the cluster change. It is written if its conversion
-//! differs. The rules for several operators are those of webhook configurations.
+//! of the webhook server or the resources of the cluster change. Replicas also watch it, since they
+//! take over the conversions of a replica that exits. It is written if its conversion differs. The
+//! rules for several operators are those of webhook configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{join_all, select_all};
 use kopf_client::patching::{PatchKind, PatchResponse, Target};
+use kopf_client::watching::{Observer, Signal, observe};
 use kopf_core::admission::{
-    ClientConfig, Content, Decision, OWNER_ANNOTATION, Owner, decide, releases,
+    ClientConfig, Content, Decision, OWNER_ANNOTATION, Owner, decide, hands_over, releases,
 };
 use kopf_core::body::Body;
 use kopf_core::conversion::{is_configured, no_strategy, strategy};
@@ -20,10 +23,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
-use super::situation;
-use super::{CLEANING, Error};
+use super::{CLEANING, Error, HANDOVER_CHECKS, situation};
 use crate::invocation::Function;
 use crate::observation::Insights;
 use crate::shared::Shared;
@@ -56,9 +58,11 @@ impl Manager {
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         let mut managed: BTreeMap<String, Persistence> = BTreeMap::new();
         let mut written: BTreeSet<String> = BTreeSet::new();
+        let mut observers: BTreeMap<String, Observer> = BTreeMap::new();
         loop {
             let config = self.announced.borrow_and_update().clone();
             managed.extend(self.definitions());
+            self.observe(managed.keys(), &mut observers);
             if let Some(config) = config {
                 let desired = strategy(&config);
                 let keeping = self.keep(managed.keys(), &desired, &mut written);
@@ -70,6 +74,7 @@ impl Manager {
                 () = halt.cancelled() => break,
                 changed = self.announced.changed() => changed.is_err(),
                 changed = self.insights.next() => changed.is_none(),
+                () = any_change(&mut observers) => false,
                 () = sleep(POLLING_INTERVAL) => false,
             };
             if is_over {
@@ -78,12 +83,29 @@ impl Manager {
                 break;
             }
         }
-        for (name, persistence) in &managed {
-            if written.contains(name) {
-                self.clean_up(name, *persistence).await;
-            }
-        }
+        let owned = managed.iter().filter(|(name, _)| written.contains(*name));
+        join_all(owned.map(|(name, persistence)| self.clean_up(name, *persistence))).await;
         Ok(())
+    }
+
+    /// Starts watches of the CRDs, if this operator has replicas. Failing watches, such as those
+    /// without permission, leave the polling.
+    fn observe<'a>(
+        &self,
+        names: impl Iterator<Item = &'a String>,
+        observers: &mut BTreeMap<String, Observer>,
+    ) {
+        if self.me.group().is_none() {
+            return;
+        }
+        let context = &self.shared.context;
+        for name in names {
+            observers.entry(name.clone()).or_insert_with(|| {
+                let resource = Arc::new(definitions());
+                let settings = &context.settings.watching;
+                observe(context.client.clone(), resource, None, settings).named(name)
+            });
+        }
     }
 
     /// Returns the names of the CRDs with conversion handlers.
@@ -152,7 +174,7 @@ impl Manager {
             (_, false) => Content::Outdated,
         };
         let owner = owner.as_ref();
-        let decision = decide(&self.me, situation(&self.shared, owner, content));
+        let decision = decide(&self.me, situation(&self.shared, &self.me, owner, content));
         let Decision::Write(reason) = decision else {
             return Ok(is_mine);
         };
@@ -184,45 +206,67 @@ impl Manager {
     }
 
     /// Removes the conversion unless it is persistent, and the ownership unless another operator
-    /// owns the CRD.
+    /// owns the CRD. A replica first offers the CRD to its group.
     async fn release(
         &self,
         name: &str,
         persistence: Persistence,
     ) -> Result<(), kopf_client::Error> {
-        for _ in 0..MAX_RELEASE_ATTEMPTS {
-            let Some(body) = self.patch(name, &json!({})).await? else {
-                return Ok(());
-            };
-            let owner = body.annotation(OWNER_ANNOTATION).map(Owner::parse);
-            if !releases(&self.me, owner.as_ref()) {
-                info!("The conversion of {name} belongs to another operator and is kept.");
+        let removes = persistence == Persistence::Temporary;
+        if hands_over(&self.me, removes) {
+            let leaving = self.me.leaving().annotation();
+            let offer = json!({"metadata": {"annotations": {OWNER_ANNOTATION: leaving}}});
+            if !self.patch_own(name, offer).await? {
                 return Ok(());
             }
-            let mut payload = json!({"metadata": {
-                "resourceVersion": body.resource_version(),
-                "annotations": {OWNER_ANNOTATION: null},
-            }});
-            if persistence == Persistence::Temporary {
-                payload["spec"] = json!({"conversion": no_strategy()});
-            }
-            match self.patch(name, &payload).await {
-                Err(error) if error.is_conflict() => {}
-                outcome => return outcome.map(drop),
+            for delay in HANDOVER_CHECKS {
+                sleep(delay).await;
+                if self.own(name).await?.is_none() {
+                    return Ok(());
+                }
             }
         }
+        let mut payload = json!({"metadata": {"annotations": {OWNER_ANNOTATION: null}}});
+        if removes {
+            payload["spec"] = json!({"conversion": no_strategy()});
+        }
+        self.patch_own(name, payload).await?;
         Ok(())
+    }
+
+    /// Merges the payload into a CRD, with at most [`MAX_RELEASE_ATTEMPTS`]. Returns `false` if the
+    /// CRD does not exist, another operator owns it, or all attempts have conflicted.
+    async fn patch_own(&self, name: &str, mut payload: Value) -> Result<bool, kopf_client::Error> {
+        for _ in 0..MAX_RELEASE_ATTEMPTS {
+            let Some(body) = self.own(name).await? else {
+                return Ok(false);
+            };
+            payload["metadata"]["resourceVersion"] = json!(body.resource_version());
+            match self.patch(name, &payload).await {
+                Err(error) if error.is_conflict() => {}
+                outcome => return outcome.map(|body| body.is_some()),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads a CRD. `None` if it does not exist, or another operator owns it.
+    async fn own(&self, name: &str) -> Result<Option<Body>, kopf_client::Error> {
+        let Some(body) = self.patch(name, &json!({})).await? else {
+            return Ok(None);
+        };
+        let owner = body.annotation(OWNER_ANNOTATION).map(Owner::parse);
+        if releases(&self.me, owner.as_ref()) {
+            return Ok(Some(body));
+        }
+        info!("The conversion of {name} belongs to another operator and is kept.");
+        Ok(None)
     }
 
     /// Merges the payload into a CRD. `None` if the CRD does not exist. An empty payload reads it
     /// without the permission `get`.
     async fn patch(&self, name: &str, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
-        let resource = Resource {
-            group: "apiextensions.k8s.io".to_owned(),
-            version: "v1".to_owned(),
-            plural: "customresourcedefinitions".to_owned(),
-            ..Resource::default()
-        };
+        let resource = definitions();
         let target = Target {
             client: &self.shared.context.client,
             resource: &resource,
@@ -231,5 +275,31 @@ impl Manager {
         };
         let answer = target.patch(None, PatchKind::Merge, payload).await?;
         answer.as_ref().map(PatchResponse::body).transpose()
+    }
+}
+
+fn definitions() -> Resource {
+    Resource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        plural: "customresourcedefinitions".to_owned(),
+        ..Resource::default()
+    }
+}
+
+/// Waits for a change of any of the observed CRDs; forever if there are none. Cancel-safe.
+async fn any_change(observers: &mut BTreeMap<String, Observer>) {
+    loop {
+        let signals = observers.values_mut();
+        let signals: Vec<_> = signals.map(|observer| Box::pin(observer.next())).collect();
+        if signals.is_empty() {
+            return std::future::pending().await;
+        }
+        let (signal, ..) = select_all(signals).await;
+        match signal {
+            Signal::Item(_) => return,
+            Signal::Failure { error, .. } => debug!("A watch of CRDs is interrupted: {error}"),
+            Signal::Listing | Signal::Listed { .. } => {}
+        }
     }
 }

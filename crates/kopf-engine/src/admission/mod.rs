@@ -27,7 +27,7 @@ use kopf_core::admission::{
     Activity, ClientConfig, Content, Owner, Relation, Situation, WebhookServer, WebhookType,
 };
 use kopf_core::handler::{HandlerId, HandlerKind};
-use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
+use kopf_core::settings::{Admission as Settings, Replication, Settings as AllSettings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,6 +38,7 @@ use self::kinds::Kinds;
 use self::reviewer::{Reviewer, Served};
 use crate::invocation::Registry;
 pub use crate::invocation::{Admission, Warnings};
+use crate::leading;
 use crate::observation::Insights;
 use crate::shared::Shared;
 
@@ -45,8 +46,18 @@ use crate::shared::Shared;
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// Returns the state of an object in the cluster that this operator manages.
-fn situation<'a>(shared: &Shared, owner: Option<&'a Owner>, content: Content) -> Situation<'a> {
-    let is_peer = owner.is_some_and(|owner| shared.known_peers.has(owner.identity()));
+fn situation<'a>(
+    shared: &Shared,
+    me: &Owner,
+    owner: Option<&'a Owner>,
+    content: Content,
+) -> Situation<'a> {
+    // The replicas of another group are one peer. Those of the own group are not peers.
+    let peer = owner.and_then(|owner| match owner.group() {
+        Some(group) => (me.group() != Some(group)).then_some(group),
+        None => Some(owner.identity()),
+    });
+    let is_peer = peer.is_some_and(|identity| shared.known_peers.has(identity));
     Situation {
         content,
         owner,
@@ -163,6 +174,29 @@ pub(crate) fn with_configurations(groups: Groups, settings: &AllSettings) -> Gro
 /// Remaining webhooks would block requests.
 pub(crate) const CLEANING: Duration = Duration::from_secs(25);
 
+/// Delays before the checks whether another replica has taken over the webhooks of an exiting one,
+/// which needs one watch event and one write: 5 seconds in total.
+const HANDOVER_CHECKS: [Duration; 6] = [
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+    Duration::from_millis(800),
+    Duration::from_millis(1_500),
+    Duration::from_millis(2_000),
+];
+
+/// Returns the identity of this operator as an owner of configurations.
+fn owner(shared: &Shared, identity: &str) -> Owner {
+    let leading = &shared.context.settings.leading;
+    let owner = Owner::new(identity, shared.context.clock.now());
+    match leading.replication() {
+        Replication::Single => owner,
+        Replication::Elected | Replication::Sharded(_) => {
+            owner.in_group(leading::peer_identity(identity, leading))
+        }
+    }
+}
+
 /// The webhooks of one operator.
 pub(crate) struct Webhooks {
     server: Arc<dyn WebhookServer>,
@@ -183,7 +217,7 @@ impl Webhooks {
         Some(Self {
             server: Arc::clone(settings.server.as_ref()?),
             managed: settings.managed.clone(),
-            owner: Owner::new(identity, shared.context.clock.now()),
+            owner: owner(shared, identity),
             shared: Arc::clone(shared),
             kinds: Arc::new(Kinds::new(
                 Arc::clone(&shared.registry),

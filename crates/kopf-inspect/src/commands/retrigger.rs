@@ -3,6 +3,7 @@
 use crate::args::RetriggerArgs;
 use crate::failure::Failure;
 use crate::named::Named;
+use crate::paint::harmless;
 use crate::screen::Screen;
 use crate::writing::{Retriggered, retrigger};
 
@@ -26,7 +27,7 @@ pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Fai
         }
         Retriggered::Requested => format!(
             "{object} is retriggered: its operator calls {} again",
-            handler.unwrap_or_default()
+            harmless(handler.unwrap_or_default())
         ),
         Retriggered::NotHandled => {
             format!("{object} has no state of an operator: it is handled as a new object anyway")

@@ -1,6 +1,6 @@
 //! The rows of the page, one per object, and their changes for all open pages.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use jiff::Timestamp;
 use kopf_core::body::Body;
@@ -57,6 +57,8 @@ struct Content {
     verdicts: HashMap<String, Verdict>,
     /// Errors of watching, by resource.
     problems: BTreeMap<String, String>,
+    /// Resources with more objects than are shown.
+    cut: BTreeSet<String>,
 }
 
 impl Default for Board {
@@ -78,8 +80,7 @@ impl Board {
         let history = match content.rows.remove(uid) {
             Some(row) => row.history,
             None if content.rows.len() >= ROWS => {
-                let problem = format!("only {ROWS} objects are shown: select a namespace (-n)");
-                content.problems.insert(kind.to_owned(), problem);
+                content.cut.insert(kind.to_owned());
                 return;
             }
             None => VecDeque::new(),
@@ -109,7 +110,6 @@ impl Board {
     /// Removes the rows of a kind that were not in its complete listing.
     pub(super) fn retain(&self, kind: &str, listed: &HashSet<String>) {
         let mut content = self.content.lock();
-        content.problems.remove(kind);
         content.rows.retain(|uid, row| {
             let is_kept = row.kind != kind || listed.contains(uid);
             if !is_kept {
@@ -142,6 +142,11 @@ impl Board {
             .insert(kind.to_owned(), problem);
     }
 
+    /// Removes the error of watching: the server responds again.
+    pub(super) fn recovered(&self, kind: &str) {
+        self.content.lock().problems.remove(kind);
+    }
+
     /// Returns all rows with a receiver of the changes that follow.
     pub(super) fn subscribe(&self) -> (Vec<Value>, broadcast::Receiver<Change>) {
         let content = self.content.lock();
@@ -162,7 +167,13 @@ impl Board {
 
     /// Returns the errors of watching, by resource.
     pub(super) fn problems(&self) -> Value {
-        json!(self.content.lock().problems)
+        let content = self.content.lock();
+        let mut problems = content.problems.clone();
+        for kind in &content.cut {
+            let problem = format!("only {ROWS} objects are shown: select a namespace (-n)");
+            problems.entry(kind.clone()).or_insert(problem);
+        }
+        json!(problems)
     }
 
     /// Sends a change to all open pages. The caller holds the lock of the rows, so that no page
@@ -266,6 +277,19 @@ mod tests {
             .map(|one| one["state"].clone())
             .collect();
         assert_eq!(states, ["settled", "failed"]);
+    }
+
+    #[test]
+    fn errors_are_shown_until_the_server_responds() {
+        let board = Board::default();
+        board.fail("things", "forbidden".to_owned());
+        board.fail("events", "gone".to_owned());
+        board.recovered("things");
+        assert_eq!(board.problems(), json!({"events": "gone"}));
+        board.content().cut.insert("things".to_owned());
+        board.recovered("events");
+        board.retain("things", &HashSet::new());
+        assert!(board.problems()["things"].is_string());
     }
 
     #[test]

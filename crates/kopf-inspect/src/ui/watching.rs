@@ -16,6 +16,9 @@ use crate::events::Event;
 use crate::handled::Handled;
 use crate::kinds::full;
 
+/// The key of problems with k8s-events.
+const EVENTS: &str = "events";
+
 /// Watches all resources until it is dropped.
 pub(super) async fn run(api: &Arc<Api>, namespace: Option<&str>) {
     let mut tasks = JoinSet::new();
@@ -36,12 +39,14 @@ async fn watch(api: Arc<Api>, resource: Arc<Resource>, namespace: Option<String>
         match observer.next().await {
             Signal::Listing => listed = Some(HashSet::new()),
             Signal::Item(item) => {
+                api.board.recovered(&kind);
                 if let (Some(listed), Some(uid)) = (&mut listed, &item.key.uid) {
                     listed.insert(uid.to_string());
                 }
                 take(&api, &kind, &item);
             }
             Signal::Listed { .. } => {
+                api.board.recovered(&kind);
                 if let Some(listed) = listed.take() {
                     api.board.retain(&kind, &listed);
                 }
@@ -68,7 +73,11 @@ async fn watch_events(api: Arc<Api>, namespace: Option<String>) {
     let resource = Arc::new(events());
     let mut observer = observe(client, resource, namespace, &Watching::default());
     loop {
-        match observer.next().await {
+        let signal = observer.next().await;
+        if matches!(signal, Signal::Item(_) | Signal::Listed { .. }) {
+            api.board.recovered(EVENTS);
+        }
+        match signal {
             Signal::Item(item) if item.event != EventType::Deleted => {
                 let event = Body::parse(&item.raw).ok();
                 let event = event.and_then(|body| Event::read(body.value()));
@@ -76,7 +85,7 @@ async fn watch_events(api: Arc<Api>, namespace: Option<String>) {
                     api.board.note(&event, Cluster::now());
                 }
             }
-            Signal::Failure { error, .. } => api.board.fail("events", error.to_string()),
+            Signal::Failure { error, .. } => api.board.fail(EVENTS, error.to_string()),
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! `peering`: prints the CRDs of peering objects, for kubectl.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Args as ClapArgs;
@@ -28,15 +28,25 @@ impl PeeringArgs {
         })
     }
 
-    /// Prints the manifests; the exit code is 1 if stdout is closed.
+    /// Prints the manifests.
     pub fn run(&self) -> ExitCode {
-        let mut stdout = std::io::stdout().lock();
-        match stdout
-            .write_all(self.text().as_bytes())
-            .and_then(|()| stdout.flush())
-        {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
+        print(self.text())
+    }
+}
+
+/// Writes the text to stdout. A reader that has closed the pipe (`| head -1`) is not a failure.
+pub(super) fn print(text: &str) -> ExitCode {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes());
+    match written.and_then(|()| stdout.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(
+                io::stderr().lock(),
+                "error: cannot write the output: {error}"
+            );
+            ExitCode::FAILURE
         }
     }
 }

@@ -14,6 +14,7 @@ use kopf_core::settings::Replication;
 use kopf_shipping::{Deployment, File, Identity, Launch, Plan, Webhooks};
 use serde_json::Value;
 
+use super::manifests::print;
 use super::usage::Usage;
 use crate::{Operator, OperatorBuilder};
 
@@ -190,13 +191,7 @@ type AnyError = Box<dyn std::error::Error>;
 impl Shipment {
     pub(super) fn run(self, builder: OperatorBuilder) -> ExitCode {
         match self.text(builder) {
-            Ok(text) => {
-                let mut stdout = std::io::stdout().lock();
-                let written = stdout
-                    .write_all(text.as_bytes())
-                    .and_then(|()| stdout.flush());
-                written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
-            }
+            Ok(text) => print(&text),
             Err(error) => {
                 print_note(&format!("error: {}", describe(&*error)));
                 ExitCode::FAILURE
@@ -254,8 +249,12 @@ impl Pods {
         }
         let registry = operator.registry();
         let mut handlers = registry.handlers().iter();
-        let is_reviewing =
-            handlers.any(|handler| matches!(handler.kind, HandlerKind::Admission(_)));
+        let is_reviewing = handlers.any(|handler| {
+            matches!(
+                handler.kind,
+                HandlerKind::Admission(_) | HandlerKind::Convert
+            )
+        });
         let deployment = Deployment {
             image: self.image,
             replicas: self.replicas,

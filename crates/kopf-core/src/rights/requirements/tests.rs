@@ -255,6 +255,29 @@ fn replicas_with_webhooks_need_the_secret_of_their_certificate() {
 }
 
 #[test]
+fn managed_conversions_need_to_patch_their_crds() {
+    let mut case = Case::new(&[(HandlerKind::Convert, &["g", "v1", "things"])]);
+    let definition =
+        "patch customresourcedefinitions.apiextensions.k8s.io \"things.g\" cluster-wide";
+    assert!(!case.permissions().contains(&definition.to_owned()));
+    case.settings.admission.managed = Some("auto.kopf.dev".to_owned());
+    let permissions = case.permissions();
+    for expected in [
+        definition,
+        "create validatingwebhookconfigurations.admissionregistration.k8s.io cluster-wide",
+    ] {
+        assert!(
+            permissions.contains(&expected.to_owned()),
+            "{permissions:?}"
+        );
+    }
+    let mut case = Case::new(&[(HandlerKind::Convert, &["things"])]);
+    case.settings.admission.managed = Some("auto.kopf.dev".to_owned());
+    let any = "patch customresourcedefinitions.apiextensions.k8s.io cluster-wide";
+    assert!(case.permissions().contains(&any.to_owned()));
+}
+
+#[test]
 fn names_are_resolved_by_known_resources_or_taken_as_plural_names() {
     let case = Case::new(&[(HandlerKind::Event, &["deploy"])]);
     assert!(

@@ -91,7 +91,11 @@ async fn list(
         let rows = page.iter().map(|body| Row::new(body, places, verdicts));
         let rows: Vec<_> = rows.collect();
         printer.page(&rows);
-        Paging::Continue
+        if printer.screen().is_open() {
+            Paging::Continue
+        } else {
+            Paging::Stop
+        }
     });
     listed.await.map_err(|error| selection.unlisted(&error))
 }

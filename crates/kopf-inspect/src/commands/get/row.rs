@@ -9,11 +9,14 @@ use crate::args::Output;
 use crate::cluster::Cluster;
 use crate::events::Verdict;
 use crate::handled::Handled;
-use crate::paint::Style;
+use crate::paint::{Style, cut};
 use crate::places::Places;
 use crate::state::{Finalizer, State};
 use crate::table::Cell;
 use crate::time::age;
+
+/// The longest details in a table, in characters. `kopf explain` shows all of them.
+const DETAILS: usize = 400;
 
 /// An object with its state; its body is not kept.
 #[derive(Clone, Debug)]
@@ -130,7 +133,7 @@ impl Row {
             cells.push(Cell::new(&self.handled.diff.len().to_string()));
             cells.push(Cell::new(&self.finalizers().join(",")));
         }
-        cells.push(Cell::new(&self.details(now)));
+        cells.push(Cell::new(&cut(self.details(now), DETAILS)));
         cells
     }
 

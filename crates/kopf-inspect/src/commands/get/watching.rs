@@ -19,6 +19,7 @@ use crate::cluster::{Cluster, events};
 use crate::commands::need;
 use crate::events::Event;
 use crate::failure::Failure;
+use crate::kinds::full;
 use crate::places::Places;
 
 /// Upper bound for the number of watched objects: their rows are in memory.
@@ -47,6 +48,9 @@ pub(super) async fn run(
     while printer.screen().is_open() {
         let changes = tokio::select! {
             signal = objects.next() => match signal {
+                Signal::Failure { error, .. } if error.is_forbidden() => {
+                    return Err(selection.unwatched(phase, &error));
+                }
                 Signal::Failure { error, .. } => {
                     interrupt(&error, phase, selection, &printer)?;
                     phase = phase.interrupted();
@@ -70,6 +74,18 @@ pub(super) async fn run(
         printer.page(&changes);
     }
     Ok(())
+}
+
+impl Selection<'_> {
+    /// A missing permission does not come back by itself.
+    fn unwatched(&self, phase: Phase, error: &Error) -> Failure {
+        match phase {
+            Phase::Listing => self.unlisted(error),
+            Phase::Watching | Phase::Interrupted => {
+                Failure::request(format!("cannot watch {}", full(self.resource)), error)
+            }
+        }
+    }
 }
 
 /// The progress of the watch.

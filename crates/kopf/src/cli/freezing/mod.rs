@@ -12,7 +12,7 @@ use std::time::Duration;
 use kopf_client::connection;
 use kopf_core::namespace::Scope;
 use kopf_core::peering::listed;
-use kopf_core::settings::{Peering, Settings};
+use kopf_core::settings::{Backoffs, Peering, Settings};
 use kopf_engine::peering::{self, CommandError, CommandOutcome};
 use tracing::{info, warn};
 
@@ -27,6 +27,13 @@ use super::usage::Usage;
 
 /// The default priority of `freeze`.
 const PRIORITY: i64 = 100;
+
+/// Delays before the retries of failed requests. They are short for interactive use.
+const RETRIES: [Duration; 3] = [
+    Duration::from_millis(300),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+];
 
 /// The priority of developers.
 pub(super) const DEV: i64 = 666;
@@ -161,7 +168,8 @@ impl Order {
         })?;
         let identity = self.identity.unwrap_or_else(peering::command_identity);
         let peering = self.settings.peering.clone();
-        let settings = self.settings;
+        let mut settings = self.settings;
+        settings.networking.error_backoffs = Backoffs::finite(RETRIES);
         if self.is_freezing {
             let outcome = peering::freeze(&client, settings, &scope, &identity).await;
             report_freezing(
@@ -227,6 +235,19 @@ fn explain(is_freezing: bool, error: &CommandError) -> Failure {
             "create the object, or select another one by --peering; -A is for cluster-scoped \
              objects, -n for those in namespaces",
         ),
+        CommandError::Discovery(source) | CommandError::Refused { source, .. } => {
+            match source.code() {
+                Some(401) => failure.advise("log in to the cluster again"),
+                Some(403) => failure.advise(
+                    "request the permissions get, list and patch for peering objects from the \
+                     cluster's administrator",
+                ),
+                Some(_) => failure,
+                None => failure.advise(
+                    "check that the API server runs, and that KUBECONFIG is its kubeconfig",
+                ),
+            }
+        }
         _ => failure,
     }
 }

@@ -286,7 +286,7 @@ mod tests {
         board.fail("events", "gone".to_owned());
         board.recovered("things");
         assert_eq!(board.problems(), json!({"events": "gone"}));
-        board.content().cut.insert("things".to_owned());
+        board.content.lock().cut.insert("things".to_owned());
         board.recovered("events");
         board.retain("things", &HashSet::new());
         assert!(board.problems()["things"].is_string());

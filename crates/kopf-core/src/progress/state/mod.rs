@@ -341,7 +341,7 @@ impl State {
                 ..ProgressRecord::default()
             };
             if has_outdated_subs {
-                next.subrefs = record.subrefs.clone();
+                next.subrefs.clone_from(&record.subrefs);
             } else if !is_repeated {
                 carried.kept.insert(entry.id.to_string());
                 next = ProgressRecord {

@@ -18,7 +18,7 @@ use super::{Selection, Verdicts};
 use crate::cluster::{Cluster, events};
 use crate::commands::need;
 use crate::events::Event;
-use crate::failure::Failure;
+use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
 use crate::places::Places;
 
@@ -82,7 +82,7 @@ impl Selection<'_> {
         match phase {
             Phase::Listing => self.unlisted(error),
             Phase::Watching | Phase::Interrupted => {
-                Failure::request(format!("cannot watch {}", full(self.resource)), error)
+                request_failure(format!("cannot watch {}", full(self.resource)), error)
             }
         }
     }

@@ -182,7 +182,7 @@ const HANDOVER_CHECKS: [Duration; 6] = [
     Duration::from_millis(400),
     Duration::from_millis(800),
     Duration::from_millis(1_500),
-    Duration::from_millis(2_000),
+    Duration::from_secs(2),
 ];
 
 /// Returns the identity of this operator as an owner of configurations.

@@ -224,14 +224,18 @@ mod tests {
     fn invalid_options_are_rejected() {
         let message = |handler: AnyHandler| build(handler).unwrap_err();
         assert!(
-            message(crate::daemon("x", run).initial_delay(-1).into()).contains("initial_delay: -1")
+            message(crate::daemon("x", run).initial_delay(-1).into())
+                .contains("initial_delay: invalid duration -1")
         );
         assert!(
             message(crate::daemon("x", run).cancellation_timeout(-1).into())
-                .starts_with("cancellation_timeout: -1")
+                .starts_with("cancellation_timeout: invalid duration -1")
         );
-        assert!(message(crate::timer("x", run).interval(0).into()).starts_with("interval: 0"));
-        assert!(message(crate::timer("x", run).idle(f64::NAN).into()).starts_with("idle: NaN"));
+        assert!(message(crate::timer("x", run).interval(0).into()).starts_with("interval: must"));
+        assert!(
+            message(crate::timer("x", run).idle(f64::NAN).into())
+                .starts_with("idle: invalid duration NaN")
+        );
     }
 
     #[test]

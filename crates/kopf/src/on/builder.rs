@@ -593,7 +593,8 @@ mod tests {
         assert!(message(on::create("", make).into()).contains("must not be an empty string"));
         assert!(message(on::field("x", make).into()).contains("field"));
         assert!(message(on::create("x", make).value(1).into()).contains("field"));
-        assert!(message(on::create("x", make).timeout(-1).into()).starts_with("timeout: -1"));
+        let error = message(on::create("x", make).timeout(-1).into());
+        assert!(error.starts_with("timeout: invalid duration -1"), "{error}");
         assert!(message(on::create("x", make).id("").into()).contains("empty id"));
         let both = on::update("x", make).field("f").value(1).old(2);
         assert!(message(both.into()).contains("not both"));

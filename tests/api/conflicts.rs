@@ -1,7 +1,7 @@
 //! Optimistic locking and conflicting writes.
 
 use futures::future::join_all;
-use kopf_tests::{Api, PatchType, objects};
+use kopf_tests::{Api, PatchType, objects, with_query};
 use serde_json::json;
 
 #[tokio::test]
@@ -202,6 +202,11 @@ async fn creation_with_a_version_is_rejected() {
         response.message(),
         "resourceVersion should not be set on objects to be created"
     );
+    let dry = with_query(&api.ns_path("configmaps"), &[("dryRun", "All")]);
+    api.create(&dry, &object).await.expect_code(201);
+    object["data"] = json!({"in valid": ""});
+    let invalid = api.create(&api.ns_path("configmaps"), &object).await;
+    invalid.expect_failure(422, "Invalid");
     api.get(&api.ns_path("configmaps/one"))
         .await
         .expect_code(404);

@@ -106,6 +106,8 @@ def kube_rs(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
         copy = logs.parent / "kube-rs" / source.name
         if not copy.exists():
             shutil.copytree(source, copy)
+            # The published file can require versions that are withdrawn.
+            shutil.copyfile(ROOT / "Cargo.lock", copy / "Cargo.lock")
             with (copy / "Cargo.toml").open("a", encoding="utf-8") as manifest:
                 manifest.write("\n[workspace]\n")
         environment = {**os.environ, "CARGO_TARGET_DIR": str(copy.parent / "target")}

@@ -28,12 +28,6 @@ impl Cluster {
         body: &[u8],
     ) -> Result<Payload> {
         let object = Self::received(call, &mut decoded, body, true)?;
-        if meta::text(&object, "resourceVersion").is_some_and(|version| version != "0") {
-            return Err(ApiError::without_reason(
-                500,
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
         let generated = meta::text(&object, "name").is_none();
         let attempts = if generated { NAME_ATTEMPTS } else { 1 };
         for _ in 0..attempts {
@@ -79,6 +73,8 @@ impl Cluster {
         tracking: Tracking,
     ) -> Result<Payload> {
         let given = meta::name(&object).to_owned();
+        let version = meta::text(&object, "resourceVersion");
+        let has_version = tracking == Tracking::Update && version.is_some_and(|given| given != "0");
         if let Some(namespace) = &call.namespace {
             self.check_namespace(&call.kind, namespace, &given)?;
         }
@@ -134,6 +130,13 @@ impl Cluster {
             self.check_quotas(&call.kind, &key, Expect::Absent, &object)
                 .map_err(|why| ApiError::forbidden(&call.kind, &name, &why))?;
             return Ok(Payload::Object(object));
+        }
+        // As on a real server, the version is checked when the object is stored.
+        if has_version {
+            return Err(ApiError::without_reason(
+                500,
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         let stored_form = self.to_storage(call, object).await?;
         let key = Key::new(call.namespace.as_deref(), meta::name(&stored_form));

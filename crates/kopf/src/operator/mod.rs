@@ -199,16 +199,28 @@ impl Operator {
     }
 
     /// Returns the settings before the startup handlers.
+    #[cfg_attr(
+        not(feature = "cli"),
+        expect(dead_code, reason = "for the command line")
+    )]
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
     /// Returns the CRDs of the resource types.
+    #[cfg_attr(
+        not(feature = "cli"),
+        expect(dead_code, reason = "for the command line")
+    )]
     pub(crate) fn definitions(&self) -> &Definitions {
         &self.0.definitions
     }
 
     /// Returns the served namespaces.
+    #[cfg_attr(
+        not(feature = "cli"),
+        expect(dead_code, reason = "for the command line")
+    )]
     pub(crate) fn scope(&self) -> &Scope {
         &self.0.scope
     }

@@ -49,7 +49,7 @@ pub type ProgressChanges = BTreeMap<String, Option<ProgressRecord>>;
 ///         _ids: &'a [HandlerId],
 ///         _body: &'a Body,
 ///     ) -> StorageFuture<'a, ProgressRecords> {
-///         Box::pin(async { Ok(self.0.lock().clone()) })
+///         Box::pin(async { Ok(self.0.lock().unwrap().clone()) })
 ///     }
 ///
 ///     fn save<'a>(
@@ -61,8 +61,8 @@ pub type ProgressChanges = BTreeMap<String, Option<ProgressRecord>>;
 ///         Box::pin(async move {
 ///             for (id, record) in changes {
 ///                 match record {
-///                     Some(record) => self.0.lock().insert(id.clone(), record.clone()),
-///                     None => self.0.lock().remove(id),
+///                     Some(record) => self.0.lock().unwrap().insert(id.clone(), record.clone()),
+///                     None => self.0.lock().unwrap().remove(id),
 ///                 };
 ///             }
 ///             Ok(())

@@ -208,10 +208,11 @@ async fn escalation_is_rejected() {
     let bindings = api.group_path(RBAC, "rolebindings");
     let refused = send(&api, &user, Method::POST, &bindings, Some(&binding("more"))).await;
     refused.expect_failure(403, "Forbidden");
-    let absent = binding("absent");
+    let mut absent = binding("absent");
+    absent["metadata"]["name"] = json!("early");
     let refused = send(&api, &user, Method::POST, &bindings, Some(&absent)).await;
     let refused = refused.expect_failure(404, "NotFound");
-    let why = "roles.rbac.authorization.k8s.io \"absent\" not found";
+    let why = "rolebindings.rbac.authorization.k8s.io \"absent\" not found";
     assert_eq!(refused.message(), why);
     let own = binding("own");
     send(&api, &user, Method::POST, &bindings, Some(&own))

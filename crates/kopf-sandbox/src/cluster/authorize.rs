@@ -107,10 +107,9 @@ impl Cluster {
                     return Ok(());
                 }
                 let Some(rules) = sources.rules_of(object) else {
-                    // A role that is created later could have any rules.
-                    let kind = self.built_in(GROUP, role);
-                    let kind = kind.as_ref().unwrap_or(&call.kind);
-                    return Err(ApiError::not_found(kind, name));
+                    // A role that is created later could have any rules. Real servers name the
+                    // resource of the request, not that of the role.
+                    return Err(ApiError::not_found(&call.kind, name));
                 };
                 rules
             }

@@ -17,12 +17,6 @@ pub fn is_blocked(body: &Body, finalizer: &str) -> bool {
     body.finalizers().any(|present| present == finalizer)
 }
 
-/// Returns `true` for the transformations made here. Each cycle decides about them again, so
-/// they are not carried over after a conflict.
-pub fn is_own(function: &PatchFn) -> bool {
-    [ADD_LABEL, REMOVE_LABEL].contains(&function.label())
-}
-
 /// Returns a function that adds the finalizer after others, unless it is present, or the object is
 /// being deleted: then Kubernetes accepts no new ones.
 pub fn add_fn(finalizer: &str) -> PatchFn {
@@ -42,6 +36,7 @@ pub fn add_fn(finalizer: &str) -> PatchFn {
         }
         Ok(())
     })
+    .dropped_after_conflict()
 }
 
 /// Returns a function that removes all occurrences of the finalizer, and the list if it becomes
@@ -60,6 +55,7 @@ pub fn remove_fn(finalizer: &str) -> PatchFn {
         }
         Ok(())
     })
+    .dropped_after_conflict()
 }
 
 fn finalizers_mut(body: &mut Value) -> Option<&mut Vec<Value>> {
@@ -80,6 +76,15 @@ fn finalizers_mut(body: &mut Value) -> Option<&mut Vec<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_own_functions_are_dropped_after_a_conflict() {
+        for own in [add_fn("f"), remove_fn("f")] {
+            assert!(!own.is_repeated_after_conflict(), "{}", own.label());
+            let other = PatchFn::new(own.label(), |_| Ok(()));
+            assert!(other.is_repeated_after_conflict(), "{}", own.label());
+        }
+    }
     use crate::object::{Finalizer, FinalizerChange};
 
     const F: &str = "f.example/F";

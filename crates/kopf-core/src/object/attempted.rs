@@ -389,6 +389,17 @@ mod tests {
     }
 
     #[test]
+    fn reset_records_confirm_their_essence_until_the_next_attempt() {
+        let mut attempted = AttemptedEssences::default();
+        attempted.note("a", &ProgressRecord::default(), &essence(json!(1)));
+        let (activated, tried) = (record(5, 0), record(5, 1));
+        attempted.validate(|_| Some(&activated));
+        assert_eq!(attempted.ids().collect::<Vec<_>>(), ["a"]);
+        attempted.validate(|_| Some(&tried));
+        assert!(attempted.is_empty());
+    }
+
+    #[test]
     fn records_confirm_attempts_after_they_were_stored() {
         let precise = ProgressRecord {
             started: Timestamp::from_nanosecond(1_767_323_045_678_901_234).ok(),

@@ -306,7 +306,7 @@ impl Handling<'_> {
         }
         let oversized = self.store_attempted(attempted, &mut stored);
         if !stored.merge.is_empty() {
-            patch.fns.push(if_unchanged(self.body, stored.merge));
+            patch.add_fn(if_unchanged(self.body, stored.merge));
         }
         Ok(Concluded {
             conclusion: Conclusion::UpdateFollows,
@@ -355,26 +355,18 @@ impl Handling<'_> {
     }
 }
 
-/// The name of the transformations of [`Handling::follow_up`].
-const FOLLOW_UP: &str = "follow_up";
-
-/// Returns `true` for the transformations made here. Each cycle decides about them again, so
-/// they are not carried over after a conflict.
-pub fn is_follow_up(function: &PatchFn) -> bool {
-    function.label() == FOLLOW_UP
-}
-
 /// Returns a transformation that merges values into this version of the object only.
 fn if_unchanged(body: &Body, merge: Map<String, Value>) -> PatchFn {
     let version = body.resource_version().map(str::to_owned);
     let merge = Value::Object(merge);
-    PatchFn::new(FOLLOW_UP, move |body: &mut Value| {
+    PatchFn::new("follow_up", move |body: &mut Value| {
         let current = body.pointer("/metadata/resourceVersion");
         if current.and_then(Value::as_str) == version.as_deref() {
             json_patch::merge(body, &merge);
         }
         Ok(())
     })
+    .dropped_after_conflict()
 }
 
 /// Rejects an addition to the patch with which the annotations of the object would be too large.
@@ -442,4 +434,28 @@ pub enum Others {
     Awaited,
     /// It does not.
     Exited,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn follow_up_applies_to_the_compared_version_only() {
+        let compared = json!({"metadata": {"resourceVersion": "5"}});
+        let merge = json!({"metadata": {"annotations": {"a": "b"}}});
+        let merge = merge.as_object().cloned().unwrap();
+        let function = if_unchanged(&Body::new(compared.clone()), merge);
+        assert!(!function.is_repeated_after_conflict());
+
+        let mut body = compared;
+        function.call(&mut body).unwrap();
+        assert_eq!(body["metadata"]["annotations"], json!({"a": "b"}));
+        let newer = json!({"metadata": {"resourceVersion": "6"}});
+        let mut body = newer.clone();
+        function.call(&mut body).unwrap();
+        assert_eq!(body, newer);
+    }
 }

@@ -42,6 +42,15 @@ enum Kind {
 pub struct PatchFn {
     label: &'static str,
     kind: Kind,
+    after_conflict: AfterConflict,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AfterConflict {
+    /// The function is called with the newest version of the object.
+    Repeat,
+    /// The next cycle decides again whether the function is needed.
+    Drop,
 }
 
 impl PatchFn {
@@ -53,6 +62,7 @@ impl PatchFn {
         Self {
             label,
             kind: Kind::Plain(Arc::new(function)),
+            after_conflict: AfterConflict::Repeat,
         }
     }
 
@@ -82,7 +92,23 @@ impl PatchFn {
         Self {
             label,
             kind: Kind::Awaited(Arc::new(function)),
+            after_conflict: AfterConflict::Repeat,
         }
+    }
+
+    /// Drops the function after a conflict, instead of calling it with the newest version of the
+    /// object: for changes that every cycle decides about again.
+    #[must_use]
+    pub(crate) fn dropped_after_conflict(self) -> Self {
+        Self {
+            after_conflict: AfterConflict::Drop,
+            ..self
+        }
+    }
+
+    /// Returns `true` if the function is called again after a conflict.
+    pub fn is_repeated_after_conflict(&self) -> bool {
+        self.after_conflict == AfterConflict::Repeat
     }
 
     /// Returns the name in logs and errors.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::finalizer;
-use kopf_core::object::handling::is_follow_up;
 use kopf_core::object::{Awaited, Covered, Effect, FinalizerChange, Input, Moment, Response};
-use kopf_core::patch::Patch;
+use kopf_core::patch::{Patch, PatchFn};
 use kopf_core::settled;
 use serde_json::Value;
 
@@ -107,10 +106,9 @@ impl Driver {
                 functions,
             }) => {
                 self.state.carried = functions;
-                // The next cycle decides about these again.
                 self.state
                     .carried
-                    .retain(|function| !finalizer::is_own(function) && !is_follow_up(function));
+                    .retain(PatchFn::is_repeated_after_conflict);
                 let response = response.map(|response| self.respond(Some(response), None, &body));
                 Input::Conflicted(response)
             }

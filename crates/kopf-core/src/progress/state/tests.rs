@@ -536,3 +536,49 @@ fn woken_handlers_are_due_with_their_sub_handlers() {
         "attempts are counted on"
     );
 }
+
+#[test]
+fn finished_and_interrupted_records_are_carried_over() {
+    let finished = |subrefs: &[&str]| ProgressRecord {
+        retries: 1,
+        success: true,
+        subrefs: subrefs.iter().map(|id| (*id).to_owned()).collect(),
+        ..record("create")
+    };
+    let interrupted = ProgressRecord {
+        retries: 1,
+        ..record("create")
+    };
+    let storage = Recorder::with(&[
+        ("current", finished(&["current/sub"])),
+        ("outdated", finished(&[])),
+        ("interrupted", interrupted),
+        ("untried", record("create")),
+    ]);
+    let state = loaded(&storage, &["current", "outdated", "interrupted", "untried"]);
+    storage.taken();
+    let outdated = BTreeSet::from(["outdated", "interrupted"]);
+    let mut patch = Patch::default();
+    let carried = state.carry_over(&storage, &body(), &mut patch, &outdated);
+    let carried = carried.unwrap();
+    assert_eq!(
+        carried.kept.into_iter().collect::<Vec<_>>(),
+        ["current", "current/sub"]
+    );
+    assert_eq!(
+        carried.interrupted.into_iter().collect::<Vec<_>>(),
+        ["interrupted"]
+    );
+    let mut calls = storage.taken();
+    calls.sort();
+    assert_eq!(
+        calls,
+        [
+            "flush",
+            "purge outdated",
+            "purge untried",
+            "store current",
+            "store interrupted"
+        ]
+    );
+}

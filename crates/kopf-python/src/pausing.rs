@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use kopf_client::connection;
 use kopf_core::failure::describe;
-use kopf_core::peering::listed;
 use kopf_core::settings::Settings;
 use kopf_engine::peering;
 use pyo3::exceptions::PyRuntimeError;
@@ -18,29 +17,12 @@ use crate::engine::scope;
 #[pyfunction]
 pub(crate) fn freeze(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Vec<(i32, String)>> {
     let (settings, scope, identity) = read(options)?;
-    let (priority, lifetime) = (settings.peering.priority, settings.peering.lifetime);
+    let peering = settings.peering.clone();
     let outcome = run(py, |client| {
         let (settings, scope, identity) = (settings, scope, identity.clone());
         async move { peering::freeze(&client, settings, &scope, &identity).await }
     })?;
-    let (places, seconds) = (outcome.changed.join(", "), lifetime.as_secs());
-    let mut remarks = vec![(
-        20,
-        format!(
-            "Operators are frozen in the peering {places} by {identity}, for {seconds} seconds."
-        ),
-    )];
-    if !outcome.others.is_empty() {
-        remarks.push((
-            30,
-            format!(
-                "These operators keep running, because their priority is higher than {priority}: {}. \
-                 Freeze them with a higher --priority or with --dev.",
-                listed(&outcome.others)
-            ),
-        ));
-    }
-    Ok(remarks)
+    Ok(with_levels(outcome.freeze_report(&peering, &identity)))
 }
 
 /// Removes the record of [`freeze`]. Returns messages with their log levels.
@@ -51,27 +33,13 @@ pub(crate) fn resume(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Ve
         let (settings, scope, identity) = (settings, scope, identity.clone());
         async move { peering::resume(&client, settings, &scope, &identity).await }
     })?;
-    let mut remarks = Vec::new();
-    if !outcome.changed.is_empty() {
-        let places = outcome.changed.join(", ");
-        remarks.push((
-            20,
-            format!(
-                "Operators are resumed in the peering {places} by {identity}, unless other records \
-                 pause them."
-            ),
-        ));
-    }
-    if !outcome.unchanged.is_empty() {
-        let places = outcome.unchanged.join(", ");
-        remarks.push((
-            30,
-            format!(
-                "Nothing is resumed in the peering {places}: nothing is frozen by {identity} there."
-            ),
-        ));
-    }
-    Ok(remarks)
+    Ok(with_levels(outcome.resume_report(&identity)))
+}
+
+fn with_levels(report: peering::CommandReport) -> Vec<(i32, String)> {
+    let done = report.done.into_iter().map(|text| (20, text));
+    let warnings = report.warnings.into_iter().map(|text| (30, text));
+    done.chain(warnings).collect()
 }
 
 type Order = (Settings, kopf_core::namespace::Scope, String);

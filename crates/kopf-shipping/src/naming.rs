@@ -3,7 +3,7 @@
 /// The name and the namespace of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The name of all its objects.
+    /// The name of its objects; cluster roles have the namespace as a prefix.
     pub name: String,
     /// The namespace of its pods.
     pub namespace: String,

@@ -63,13 +63,14 @@ fn binding(identity: &Identity, place: &Place) -> String {
          roleRef:\n  \
            apiGroup: rbac.authorization.k8s.io\n  \
            kind: {prefix}Role\n  \
-           name: {name}\n\
+           name: {role}\n\
          subjects:\n  \
            - kind: ServiceAccount\n    \
              name: {name}\n    \
              namespace: {}\n",
         metadata(identity, place),
         quoted(&identity.namespace),
+        role = quoted(&role_name(identity, place)),
         name = quoted(&identity.name),
     )
 }
@@ -81,8 +82,18 @@ fn prefix(place: &Place) -> &'static str {
     }
 }
 
+/// Returns the name of a role and its binding. Operators with the same name in different namespaces
+/// have different cluster roles.
+fn role_name(identity: &Identity, place: &Place) -> String {
+    match place {
+        Place::Cluster => format!("{}:{}", identity.namespace, identity.name),
+        Place::Namespace(_) => identity.name.clone(),
+    }
+}
+
 fn metadata(identity: &Identity, place: &Place) -> String {
-    let name = format!("metadata:\n  name: {}\n", quoted(&identity.name));
+    let name = quoted(&role_name(identity, place));
+    let name = format!("metadata:\n  name: {name}\n");
     match place {
         Place::Cluster => name,
         Place::Namespace(namespace) => format!("{name}  namespace: {}\n", quoted(namespace)),
@@ -130,6 +141,9 @@ mod tests {
             "RoleBinding",
         ];
         assert_eq!(kinds, expected.map(Some));
+        assert_eq!(objects[1]["metadata"]["name"], "ops:op");
+        assert_eq!(objects[2]["roleRef"]["name"], "ops:op");
+        assert_eq!(objects[3]["metadata"]["name"], "op");
         assert_eq!(objects[3]["metadata"]["namespace"], "a");
         assert_eq!(objects[4]["subjects"][0]["namespace"], "ops");
         assert_eq!(objects[1]["rules"][0]["resources"][0], "things");

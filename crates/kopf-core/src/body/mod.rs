@@ -3,7 +3,7 @@
 //! Filters, essences, storages and handlers read objects as
 //! [`Body`]. Cloning increments a reference count. Bytes from the server are parsed by
 //! [`Body::parse`], which drops `metadata.managedFields`: they are often the larger half of an
-//! object, and only fronts that [request them](ManagedFields::Keep) need them.
+//! object, and only frontends that [request them](ManagedFields::Keep) need them.
 
 mod decoding;
 

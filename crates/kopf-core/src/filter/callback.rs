@@ -11,7 +11,7 @@ use crate::patch::BoxError;
 
 /// A function of the whole cause.
 ///
-/// The context is agreed between the engine and the front. An error stops the cycle of the object;
+/// The context is agreed between the engine and the frontend. An error stops the cycle of the object;
 /// it counts neither as a match nor as a mismatch.
 pub trait WhenFilter: Send + Sync {
     /// Returns `true` if the handler matches this cause.

@@ -60,7 +60,7 @@ pub enum InitialDelay {
 
 /// A function that returns a delay.
 ///
-/// The context is agreed between the engine and the front, as in filters.
+/// The context is agreed between the engine and the frontend, as in filters.
 pub trait DelayFunction: Send + Sync {
     /// Returns the delay for this object.
     fn delay(&self, cause: &Cause, context: &dyn Any) -> Result<Duration, BoxError>;

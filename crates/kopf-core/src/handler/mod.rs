@@ -1,6 +1,6 @@
 //! Handlers: functions with their options.
 //!
-//! Fronts declare them by [`HandlerSpec`]; registries collect them. The function is a type
+//! Frontends declare them by [`HandlerSpec`]; registries collect them. The function is a type
 //! parameter and is never called here.
 
 mod background;
@@ -35,7 +35,7 @@ pub type Param = Arc<dyn Any + Send + Sync>;
 pub enum FunctionId {
     /// A function with its own type, as all functions and closures in Rust.
     Type(TypeId),
-    /// A function with a number from its front.
+    /// A function with a number from its frontend.
     Number(u64),
 }
 

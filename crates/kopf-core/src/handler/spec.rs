@@ -1,4 +1,4 @@
-//! Declarations of handlers by fronts, their validation, and the handlers built from them.
+//! Declarations of handlers by frontends, their validation, and the handlers built from them.
 
 use std::fmt;
 

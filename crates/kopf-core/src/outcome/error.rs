@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An opaque value of a front that belongs to an error, such as an exception of its language.
+/// An opaque value of a frontend that belongs to an error, such as an exception of its language.
 /// Cheap to clone: clones are the same value. Two attachments are equal if they are the same value.
 #[derive(Clone)]
 pub struct Attachment(Arc<dyn Any + Send + Sync>);
@@ -64,7 +64,7 @@ pub enum HandlerError {
         message: String,
         /// The origin (a chain of errors, a backtrace), for logs.
         details: Option<String>,
-        /// An exception of a front, for the log record.
+        /// An exception of a frontend, for the log record.
         attachment: Option<Attachment>,
     },
     /// It has unfinished sub-handlers. Not a failure.
@@ -111,7 +111,7 @@ impl HandlerError {
         }
     }
 
-    /// Returns an exception of a front, which is passed to the log record unchanged.
+    /// Returns an exception of a frontend, which is passed to the log record unchanged.
     ///
     /// ```
     /// use kopf_core::outcome::{Attachment, HandlerError};

@@ -49,7 +49,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The origin of an arbitrary error, for logs.
     pub details: Option<String>,
-    /// The exception of a front, for logs.
+    /// The exception of a frontend, for logs.
     pub attachment: Option<Attachment>,
 }
 

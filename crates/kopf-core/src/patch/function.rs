@@ -66,7 +66,7 @@ impl PatchFn {
         }
     }
 
-    /// Wraps a function that is awaited: for fronts whose functions run in another thread. It gets
+    /// Wraps a function that is awaited: for frontends whose functions run in another thread. It gets
     /// the body and returns the changed one.
     ///
     /// ```

@@ -1,6 +1,6 @@
 //! The registry of all handlers of an operator, and their selection for causes.
 //!
-//! It is filled by a front before the operator runs, and immutable then. Handlers are selected on
+//! It is filled by a frontend before the operator runs, and immutable then. Handlers are selected on
 //! every event, so that resource-specific lists are prepared once per resource.
 
 use std::any::Any;

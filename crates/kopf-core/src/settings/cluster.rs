@@ -80,7 +80,7 @@ pub struct Scanning {
     /// Looks only once for kinds of objects, and takes namespaces as they are written. Default:
     /// false. For operators that may not list namespaces and custom resource definitions.
     pub disabled: bool,
-    /// Creates or updates the CRDs that the front knows before resources are discovered, and waits until
+    /// Creates or updates the CRDs that the frontend knows before resources are discovered, and waits until
     /// they are established. The operator fails if the cluster has a wider CRD. Default: false.
     pub install_crds: bool,
     /// Reviews the permissions of the operator at its start, and logs the missing ones. Default: false; the

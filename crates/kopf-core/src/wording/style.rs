@@ -1,4 +1,4 @@
-//! The style of log messages, chosen by the front.
+//! The style of log messages, chosen by the frontend.
 
 use std::fmt::{Display, Formatter};
 

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use kopf_client::Client;
 use kopf_client::discovery::Groups;
 use kopf_core::namespace::Scope;
-use kopf_core::peering::{Assessment, GROUPS, Peer};
-use kopf_core::settings::Settings;
+use kopf_core::peering::{Assessment, GROUPS, Peer, listed};
+use kopf_core::settings::{Peering, Settings};
 use tracing::{debug, warn};
 
 use super::peering_object::PeeringObject;
@@ -63,6 +63,16 @@ pub struct CommandOutcome {
     /// Other live peers. For `freeze`: those of a higher priority, which are not paused. For
     /// `resume`: all peers, if there was no record to remove.
     pub others: Vec<Peer>,
+}
+
+/// Messages for the user about a finished command.
+#[derive(Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The change, if there is one.
+    pub done: Option<String>,
+    /// What the command has not changed, and how to change it.
+    pub warnings: Vec<String>,
 }
 
 /// Returns the default identity for commands: `POD_ID`, or the current user and host.
@@ -141,6 +151,51 @@ async fn execute(
 }
 
 impl CommandOutcome {
+    /// Describes a [`freeze`] with these settings.
+    pub fn freeze_report(&self, peering: &Peering, identity: &str) -> Report {
+        let (places, seconds) = (self.changed.join(", "), peering.lifetime.as_secs());
+        let mut report = Report {
+            done: Some(format!(
+                "Operators are frozen in the peering {places} by {identity}, for {seconds} seconds."
+            )),
+            warnings: Vec::new(),
+        };
+        if !self.others.is_empty() {
+            report.warnings.push(format!(
+                "These operators keep running, because their priority is higher than {}: {}. \
+                 Freeze them with a higher --priority or with --dev.",
+                peering.priority,
+                listed(&self.others)
+            ));
+        }
+        report
+    }
+
+    /// Describes a [`resume`].
+    pub fn resume_report(&self, identity: &str) -> Report {
+        let mut report = Report::default();
+        if !self.changed.is_empty() {
+            let places = self.changed.join(", ");
+            report.done = Some(format!(
+                "Operators are resumed in the peering {places} by {identity}, unless other records \
+                 pause them."
+            ));
+        }
+        if !self.unchanged.is_empty() {
+            let places = self.unchanged.join(", ");
+            report.warnings.push(format!(
+                "Nothing is resumed in the peering {places}: nothing is frozen by {identity} there."
+            ));
+            if !self.others.is_empty() {
+                report.warnings.push(format!(
+                    "Records of other identities: {}. Select one by --id.",
+                    listed(&self.others)
+                ));
+            }
+        }
+        report
+    }
+
     /// Applies the command to one peering object. Returns `false` if it does not exist.
     async fn apply(
         &mut self,

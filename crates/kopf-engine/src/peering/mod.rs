@@ -29,7 +29,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 pub use self::command::{
-    CommandOutcome, Error as CommandError, freeze, own_identity as command_identity, resume,
+    CommandOutcome, Error as CommandError, Report as CommandReport, freeze,
+    own_identity as command_identity, resume,
 };
 pub(crate) use self::own_identity::detect as detect_own_identity;
 use self::participation::{Participation, WriteRequests};

@@ -7,6 +7,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType,
@@ -15,6 +17,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use x509_parser::der_parser::parse_der;
 
 /// Errors of certificates.
 #[derive(Debug, thiserror::Error)]
@@ -178,7 +181,7 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Identity {
             certificate: certificate.pem(),
-            key: key.serialize_pem(),
+            key: sec1_pem(&key)?,
         })
     }
 
@@ -186,6 +189,35 @@ impl Authority {
     pub(crate) fn admin(&self) -> Result<Identity, Error> {
         self.client("kubernetes-admin", "system:masters")
     }
+}
+
+/// Returns a P-256 key as PEM in the format of RFC 5915. Java clients take a PKCS#8 key for an RSA
+/// key.
+fn sec1_pem(key: &KeyPair) -> Result<String, Error> {
+    // A version and a scalar of 32 bytes; the name of the curve; a bit string of 65 bytes.
+    const SCALAR: &[u8] = b"\x30\x77\x02\x01\x01\x04\x20";
+    const CURVE: &[u8] = b"\xa0\x0a\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
+    const POINT: &[u8] = b"\xa1\x44\x03\x42\x00";
+
+    let pkcs8 = key.serialize_der();
+    let scalar = p256_scalar(&pkcs8).ok_or(rcgen::Error::CouldNotParseKeyPair)?;
+    let der = [SCALAR, &scalar, CURVE, POINT, key.public_key_raw()].concat();
+    let base64 = STANDARD.encode(der);
+    let mut pem = String::from("-----BEGIN EC PRIVATE KEY-----\n");
+    for line in base64.as_bytes().chunks(64) {
+        pem.push_str(&String::from_utf8_lossy(line));
+        pem.push('\n');
+    }
+    pem.push_str("-----END EC PRIVATE KEY-----\n");
+    Ok(pem)
+}
+
+/// Returns the private scalar of a PKCS#8 key: the second item of the nested structure.
+fn p256_scalar(pkcs8: &[u8]) -> Option<[u8; 32]> {
+    let (_, outer) = parse_der(pkcs8).ok()?;
+    let (_, inner) = parse_der(outer.as_sequence().ok()?.get(2)?.as_slice().ok()?).ok()?;
+    let scalar = inner.as_sequence().ok()?.get(1)?.as_slice().ok()?;
+    scalar.try_into().ok()
 }
 
 /// An approved certificate signing request.
@@ -290,6 +322,21 @@ mod tests {
         assert_eq!(peer.common_name, "kubernetes-admin");
         assert_eq!(peer.organizations, ["system:masters"]);
         assert_eq!(peer.fingerprint.len(), 64);
+    }
+
+    #[test]
+    fn client_keys_name_their_curve() {
+        let authority = Authority::generate(now()).unwrap();
+        let pem = authority.admin().unwrap().key_pem().to_owned();
+        let PrivateKeyDer::Sec1(key) = PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap()
+        else {
+            panic!("{pem}");
+        };
+        assert_eq!(key.secret_sec1_der().len(), 121);
+        let (rest, fields) = parse_der(key.secret_sec1_der()).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!(fields.as_sequence().unwrap().len(), 4);
+        rustls::crypto::ring::sign::any_ecdsa_type(&PrivateKeyDer::Sec1(key)).unwrap();
     }
 
     #[test]

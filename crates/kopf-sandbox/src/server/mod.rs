@@ -9,5 +9,6 @@ mod peer;
 mod serving;
 #[cfg(test)]
 mod tests;
+mod websocket;
 
 pub(crate) use self::peer::PeerCertificate;

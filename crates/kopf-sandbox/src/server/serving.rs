@@ -9,7 +9,9 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::{Either, Empty};
 use hyper::body::Incoming;
+use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio_rustls::server::TlsStream;
@@ -19,6 +21,7 @@ use tower::Service;
 
 use super::connection::{Control, Controlled};
 use super::peer::PeerCertificate;
+use super::websocket::Handshake;
 use crate::fault::ConnectionFault;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -27,14 +30,14 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// needs hundreds.
 const MAX_STREAMS: u32 = 1000;
 
-/// An executor of HTTP/2 tasks, bound to the life of the connection.
+/// An executor of HTTP/2 and WebSocket tasks, bound to the life of the connection.
 #[derive(Clone)]
 struct Streams {
     tracker: TaskTracker,
     alive: CancellationToken,
 }
 
-impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
         let alive = self.alive.clone();
         self.tracker.spawn(async move {
@@ -75,7 +78,7 @@ pub(super) async fn serve<S, B>(
         alive,
     };
 
-    let mut builder = auto::Builder::new(streams);
+    let mut builder = auto::Builder::new(streams.clone());
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -91,16 +94,19 @@ pub(super) async fn serve<S, B>(
         builder.http1_only()
     };
 
+    let upgraded = streams.tracker.clone();
     let requests = {
         let (control, ending) = (control.clone(), ending.clone());
         hyper::service::service_fn(move |mut request: http::Request<Incoming>| {
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
             }
-            respond(service.clone(), request, control.clone(), ending.clone())
+            let (control, ending) = (control.clone(), ending.clone());
+            respond(service.clone(), request, streams.clone(), control, ending)
         })
     };
-    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), requests));
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), requests);
+    let mut serving = std::pin::pin!(serving);
     let outcome = tokio::select! {
         outcome = serving.as_mut() => outcome,
         () = control.gone() => return,
@@ -114,21 +120,29 @@ pub(super) async fn serve<S, B>(
     };
     if let Err(error) = outcome {
         tracing::debug!(error, "connection ended with an error");
+    } else if !is_http2 {
+        upgraded.close();
+        tokio::select! {
+            () = upgraded.wait() => {}
+            () = control.gone() => {}
+        }
     }
 }
 
 /// Serves one request, and applies the fault in its response, if any.
 async fn respond<S, B>(
     mut service: S,
-    request: http::Request<Incoming>,
+    mut request: http::Request<Incoming>,
+    streams: Streams,
     control: Control,
     ending: CancellationToken,
-) -> Result<http::Response<Guarded<B>>, Infallible>
+) -> Result<http::Response<Either<Guarded<B>, Empty<Bytes>>>, Infallible>
 where
     S: Service<http::Request<Incoming>, Response = http::Response<B>, Error = Infallible>,
-    B: Body<Data = Bytes>,
+    B: Body<Data = Bytes> + Send + 'static,
 {
     std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+    let handshake = Handshake::of(&mut request);
     let response = service.call(request).await?;
     match ConnectionFault::of(&response) {
         None => {}
@@ -141,7 +155,17 @@ where
             return std::future::pending().await;
         }
     }
-    Ok(response.map(|body| Guarded::new(body, control, ending)))
+    let response = response.map(|body| Guarded::new(body, control, ending));
+    match handshake {
+        Some(handshake) if Handshake::applies_to(&response) => {
+            let (response, messages) = handshake.accept(response.into_body());
+            if let Some(messages) = messages {
+                streams.execute(messages);
+            }
+            Ok(response.map(|()| Either::Right(Empty::new())))
+        }
+        _ => Ok(response.map(Either::Left)),
+    }
 }
 
 /// The body of a response. If it fails, the connection breaks, as with a real server that crashes.

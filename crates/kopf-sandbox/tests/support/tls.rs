@@ -20,8 +20,11 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::{ApiResponse, Watch, request, with_json};
+
+pub(crate) type Stream = TlsStream<TcpStream>;
 
 /// The content of a kubeconfig.
 #[derive(Debug, Clone)]
@@ -86,12 +89,16 @@ impl Kubeconfig {
         Arc::new(config)
     }
 
-    /// Opens a new connection.
-    pub(crate) async fn connect(&self) -> io::Result<Connection> {
+    /// Opens a new TLS stream.
+    pub(crate) async fn stream(&self) -> io::Result<Stream> {
         let stream = TcpStream::connect(self.address()).await?;
         let name = ServerName::from(self.address().ip());
-        let stream = TlsConnector::from(self.tls()).connect(name, stream).await?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+        TlsConnector::from(self.tls()).connect(name, stream).await
+    }
+
+    /// Opens a new connection.
+    pub(crate) async fn connect(&self) -> io::Result<Connection> {
+        let (sender, connection) = http1::handshake(TokioIo::new(self.stream().await?))
             .await
             .map_err(io::Error::other)?;
         let mut tasks = JoinSet::new();

@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use kopf_client::connection;
 use kopf_core::namespace::Scope;
-use kopf_core::peering::listed;
-use kopf_core::settings::{Backoffs, Peering, Settings};
-use kopf_engine::peering::{self, CommandError, CommandOutcome};
+use kopf_core::settings::{Backoffs, Settings};
+use kopf_engine::peering::{self, CommandError};
 use tracing::{info, warn};
 
 pub(super) use self::args::LoggingArgs;
@@ -170,51 +169,22 @@ impl Order {
         let peering = self.settings.peering.clone();
         let mut settings = self.settings;
         settings.networking.error_backoffs = Backoffs::finite(RETRIES);
-        if self.is_freezing {
+        let report = if self.is_freezing {
             let outcome = peering::freeze(&client, settings, &scope, &identity).await;
-            report_freezing(
-                &outcome.map_err(|error| explain(true, &error))?,
-                &peering,
-                &identity,
-            );
+            let outcome = outcome.map_err(|error| explain(true, &error))?;
+            outcome.freeze_report(&peering, &identity)
         } else {
             let outcome = peering::resume(&client, settings, &scope, &identity).await;
-            report_resuming(&outcome.map_err(|error| explain(false, &error))?, &identity);
+            let outcome = outcome.map_err(|error| explain(false, &error))?;
+            outcome.resume_report(&identity)
+        };
+        if let Some(done) = report.done {
+            info!("{done}");
+        }
+        for warning in report.warnings {
+            warn!("{warning}");
         }
         Ok(())
-    }
-}
-
-fn report_freezing(outcome: &CommandOutcome, peering: &Peering, identity: &str) {
-    let (places, seconds) = (outcome.changed.join(", "), peering.lifetime.as_secs());
-    info!("Operators are frozen in the peering {places} by {identity}, for {seconds} seconds.");
-    if !outcome.others.is_empty() {
-        let priority = peering.priority;
-        warn!(
-            "These operators keep running, because their priority is higher than {priority}: {}. \
-             Freeze them with a higher --priority or with --dev.",
-            listed(&outcome.others)
-        );
-    }
-}
-
-fn report_resuming(outcome: &CommandOutcome, identity: &str) {
-    if !outcome.changed.is_empty() {
-        let places = outcome.changed.join(", ");
-        info!(
-            "Operators are resumed in the peering {places} by {identity}, unless other records \
-             pause them."
-        );
-    }
-    if !outcome.unchanged.is_empty() {
-        let places = outcome.unchanged.join(", ");
-        warn!("Nothing is resumed in the peering {places}: nothing is frozen by {identity} there.");
-        if !outcome.others.is_empty() {
-            warn!(
-                "Records of other identities: {}. Select one by --id.",
-                listed(&outcome.others)
-            );
-        }
     }
 }
 

@@ -118,7 +118,11 @@ impl Manager {
     /// resources, of the object itself, of the pause and of the known peers.
     async fn keep(&mut self, managed: &mut Managed, halt: &CancellationToken) -> Result<(), Error> {
         let settings = &self.shared.context.settings.watching;
-        let health = self.shared.inspect.vitals().stream(managed.to_string());
+        let health = self
+            .shared
+            .inspect
+            .health_tracker()
+            .stream(managed.to_string());
         let mut watcher = Watcher::new(Arc::clone(&managed.object), settings, health);
         let mut peers = self.shared.known_peers.subscribe();
         loop {

@@ -16,7 +16,7 @@ use kopf_client::Error;
 use kopf_core::resource::Resource;
 use tokio::sync::watch;
 
-use crate::health::{StreamHealth, Vitals};
+use crate::health::{HealthTracker, StreamHealth};
 
 pub(crate) use self::namespaces::NamespaceObserver;
 pub(crate) use self::resources::{ResourceObserver, wanted_groups};
@@ -98,11 +98,11 @@ struct FailureLog {
 }
 
 impl FailureLog {
-    fn new(resource: &Resource, forbidden: &'static str, vitals: &Vitals) -> Self {
+    fn new(resource: &Resource, forbidden: &'static str, tracker: &HealthTracker) -> Self {
         tracing::debug!("Starting the watch-stream for {resource} cluster-wide.");
         let what = format!("{resource} cluster-wide");
         Self {
-            health: vitals.stream(what.clone()),
+            health: tracker.stream(what.clone()),
             what,
             forbidden,
             is_forbidden: false,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{FailureLog, Namespaces, builtin};
-use crate::health::Vitals;
+use crate::health::HealthTracker;
 
 /// Lists and watches namespaces, and publishes the served ones.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct NamespaceObserver {
     pub(crate) client: Client,
     pub(crate) settings: Arc<Settings>,
     pub(crate) scope: Scope,
-    pub(crate) vitals: Vitals,
+    pub(crate) health_tracker: HealthTracker,
     pub(crate) findings: watch::Sender<Option<Namespaces>>,
 }
 
@@ -51,7 +51,7 @@ impl NamespaceObserver {
             &resource,
             "Not enough permissions to watch for namespaces: \
              changes (deletion/creation) will not be noticed until it is permitted.",
-            &self.vitals,
+            &self.health_tracker,
         );
         let mut served = Served::new(patterns);
         let mut observer = observe(self.client, resource, None, &self.settings.watching);
@@ -278,7 +278,7 @@ mod tests {
                 client,
                 settings: Arc::new(settings),
                 scope,
-                vitals: Vitals::default(),
+                health_tracker: HealthTracker::default(),
                 findings,
             };
             let mut tasks = JoinSet::new();

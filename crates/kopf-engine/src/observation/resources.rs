@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::known::{Known, is_identical};
 use super::{FailureLog, Resources, builtin};
-use crate::health::Vitals;
+use crate::health::HealthTracker;
 
 /// Maximum number of events before a scan, so that a constant stream of events cannot delay scans.
 const BATCH: usize = 1_000;
@@ -36,7 +36,7 @@ pub(crate) struct ResourceObserver {
     pub(crate) client: Client,
     pub(crate) settings: Arc<Settings>,
     pub(crate) groups: Groups,
-    pub(crate) vitals: Vitals,
+    pub(crate) health_tracker: HealthTracker,
     pub(crate) findings: watch::Sender<Option<Resources>>,
 }
 
@@ -79,7 +79,7 @@ impl ResourceObserver {
             &resource,
             "Not enough permissions to watch for resources: \
              changes (creation/deletion/updates) will not be noticed until it is permitted.",
-            &self.vitals,
+            &self.health_tracker,
         );
         let observer = observe(self.client.clone(), resource, None, &self.settings.watching);
         failures.health.listening(observer.pulse());
@@ -197,7 +197,7 @@ mod tests {
             settings.scanning.disabled = disabled;
             let (findings, published) = watch::channel(None);
             let observer = ResourceObserver {
-                vitals: Vitals::default(),
+                health_tracker: HealthTracker::default(),
                 client,
                 settings: Arc::new(settings),
                 groups,

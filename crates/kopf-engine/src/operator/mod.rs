@@ -295,7 +295,7 @@ impl Operator {
         access: impl Into<Access>,
         stop: CancellationToken,
     ) -> Result<(), Error> {
-        let _life = self.inspect.vitals().live();
+        let _run_guard = self.inspect.health_tracker().mark_running();
         let _running = self.inspect.set_runtime(Handle::current());
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
         self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);

@@ -65,8 +65,8 @@ impl Operator {
             Ok(())
         });
         let inactivity = settings.watching.inactivity_timeout;
-        let vitals = shared.inspect.vitals();
-        vitals.begin(inactivity.unwrap_or(Duration::MAX));
+        let health_tracker = shared.inspect.health_tracker();
+        health_tracker.begin(inactivity.unwrap_or(Duration::MAX));
         for site in self.sites {
             spawn_server(&shared, site, root);
         }
@@ -179,14 +179,14 @@ fn spawn_observers(
         client: client.clone(),
         settings: Arc::clone(settings),
         groups: admission::with_configurations(groups, settings),
-        vitals: shared.inspect.vitals().clone(),
+        health_tracker: shared.inspect.health_tracker().clone(),
         findings: findings.resources,
     };
     let namespace_observer = NamespaceObserver {
         client: client.clone(),
         settings: Arc::clone(settings),
         scope,
-        vitals: shared.inspect.vitals().clone(),
+        health_tracker: shared.inspect.health_tracker().clone(),
         findings: findings.namespaces,
     };
     root.spawn("Resource observer", root.halt.clone(), async move {

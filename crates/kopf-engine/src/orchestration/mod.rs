@@ -43,13 +43,13 @@ pub(crate) async fn run(
     // exist.
     let barrier = shared.barrier.clone();
     let assembling = barrier.block();
-    let vitals = shared.inspect.vitals().clone();
+    let health_tracker = shared.inspect.health_tracker().clone();
     let mut reporter = Reporter::new(shared.context.style);
     let mut ready = Some(ready);
     let report = move |watched: &BTreeSet<Arc<Resource>>, namespaces: &Namespaces| {
         reporter.report(watched, namespaces);
         if let Some(ready) = ready.take() {
-            vitals.ready();
+            health_tracker.ready();
             // The receiver may be dropped.
             let _ = ready.map(|ready| ready.send(()));
         }

@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 use super::peering_object::PeeringObject;
 use super::{kinds, places};
 use crate::clock::Clock;
-use crate::health::Vitals;
+use crate::health::HealthTracker;
 use crate::observation::{Findings, NamespaceObserver, ResourceObserver, insights};
 
 /// Error of a `freeze` or `resume` command.
@@ -208,14 +208,14 @@ async fn peering_objects(
         namespaces,
     } = findings;
     let resource_observer = ResourceObserver {
-        vitals: Vitals::default(),
+        health_tracker: HealthTracker::default(),
         client: client.clone(),
         settings: Arc::clone(settings),
         groups: Groups::Only(GROUPS.map(str::to_owned).into()),
         findings: resources,
     };
     let namespace_observer = NamespaceObserver {
-        vitals: Vitals::default(),
+        health_tracker: HealthTracker::default(),
         client: client.clone(),
         settings: Arc::clone(settings),
         scope: scope.clone(),

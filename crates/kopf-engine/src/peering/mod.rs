@@ -206,7 +206,11 @@ impl Starting {
             assignments: self.shared.assignments.clone(),
             exiting: self.shared.ending.clone(),
         };
-        let health = self.shared.inspect.vitals().stream(place.to_string());
+        let health = self
+            .shared
+            .inspect
+            .health_tracker()
+            .stream(place.to_string());
         let known = self.shared.known_peers.clone();
         Box::pin(async move {
             debug!("Starting the watch-stream for {place}.");

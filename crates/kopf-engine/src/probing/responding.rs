@@ -119,18 +119,18 @@ impl Responder {
     }
 
     async fn conditions(&self) -> Conditions {
-        let vitals = self.inspect.vitals();
+        let health_tracker = self.inspect.health_tracker();
         let conditions = [
             (Condition::Running, !self.inspect.is_stopping()),
             (Condition::Credentials, self.client.has_credentials()),
-            (Condition::Discovery, !vitals.is_searching()),
+            (Condition::Discovery, !health_tracker.is_searching()),
             (Condition::Indices, self.barrier.is_lifted()),
             (Condition::EventLoop, reacts(self.pulse.as_deref()).await),
         ];
         let unmet = conditions.into_iter().filter(|(_, is_met)| !is_met);
         Conditions {
             health: self.inspect.health(),
-            unlisted: vitals.unlisted(),
+            unlisted: health_tracker.unlisted(),
             unmet: unmet.map(|(condition, _)| condition).collect(),
         }
     }
@@ -270,7 +270,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_of_the_cluster_is_reported_unless_disabled() {
         let inspect = Inspect::default();
-        inspect.vitals().begin(Duration::from_secs(70));
+        inspect.health_tracker().begin(Duration::from_secs(70));
         let honest = healthy(&inspect);
         assert_eq!(honest.get("GET", "/healthz").await.0, 200);
         assert_eq!(honest.get("GET", "/livez").await.0, 200);
@@ -293,7 +293,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_operator_is_ready_when_everything_is_listed() {
         let inspect = Inspect::default();
-        inspect.vitals().begin(Duration::from_secs(70));
+        inspect.health_tracker().begin(Duration::from_secs(70));
         let checks = async || {
             let (code, body) = healthy(&inspect).get("GET", "/readyz").await;
             let body: Value = serde_json::from_str(&body).unwrap();
@@ -303,8 +303,8 @@ mod tests {
             checks.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(checks().await, r#""discovery""#);
-        inspect.vitals().ready();
-        let stream = inspect.vitals().stream("things".to_owned());
+        inspect.health_tracker().ready();
+        let stream = inspect.health_tracker().stream("things".to_owned());
         stream.unlisted();
         assert_eq!(checks().await, r#""streams""#);
         stream.listed();

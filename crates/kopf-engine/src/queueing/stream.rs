@@ -72,7 +72,7 @@ impl<P: Processing> Stream<P> {
         let name = format!("{} {place}", processing.resource());
         let metrics = shared.context.metrics.resource(processing.resource());
         let routing = Routing::new(Arc::clone(&processing), inspect.clone(), metrics.clone());
-        let health = inspect.vitals().stream(name);
+        let health = inspect.health_tracker().stream(name);
         health.unlisted();
         Self {
             health,

@@ -11,6 +11,7 @@ pub mod applying;
 pub mod authentication;
 #[cfg(test)]
 mod captured;
+mod child_inboxes;
 pub mod clock;
 pub mod daemons;
 pub mod definitions;
@@ -20,7 +21,6 @@ mod errors;
 pub mod execution;
 #[cfg(test)]
 mod fake_api;
-mod families;
 pub mod health;
 mod identity;
 pub mod indexing;

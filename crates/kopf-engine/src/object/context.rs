@@ -23,8 +23,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, ObjectState, QuietState};
+use crate::child_inboxes::Inbox;
 use crate::error::Error;
-use crate::families::Inbox;
 use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
 use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
@@ -77,7 +77,7 @@ impl ResourceContext {
         let handlers = shared.registry.for_resource(&resource);
         let inbox = handlers.is_owner().then(|| {
             let namespace = namespace.map(ToOwned::to_owned);
-            shared.families.open(Arc::clone(&resource), namespace)
+            shared.child_inboxes.open(Arc::clone(&resource), namespace)
         });
         let indices = shared.context.indices.of_kind(&handlers);
         let is_reviewed = shared.registry.handlers().iter().any(|handler| {
@@ -216,14 +216,14 @@ impl ResourceContext {
     /// Returns `true` if the newest version of an idle object is kept, because handlers of its
     /// children are called with it, or its owners are notified with it when the object is deleted.
     pub(crate) fn keeps(&self, body: &Body) -> bool {
-        self.inbox.is_some() || self.handlers.is_owned && self.shared.families.has_owners(body)
+        self.inbox.is_some() || self.handlers.is_owned && self.shared.child_inboxes.has_owners(body)
     }
 
     /// Notifies the owners of an object, if any handlers depend on it.
     pub(crate) fn notify_owners(&self, event: EventType, body: &Body) {
         if self.handlers.is_owned {
             let child = OwnedObject::new(Arc::clone(&self.resource), event, body.clone());
-            self.shared.families.report(&Arc::new(child));
+            self.shared.child_inboxes.report(&Arc::new(child));
         }
     }
 

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::root::{POSTER, Root};
 use super::{Error, Operator};
 use crate::admission::{self, Webhooks};
+use crate::child_inboxes::ChildInboxes;
 use crate::daemons::{Daemons, killer};
 use crate::definitions;
 use crate::execution::{BlockingPool, Executor};
-use crate::families::Families;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
@@ -114,7 +114,7 @@ fn share(
         assignments: leading::first_assignment(&settings.leading),
         known_peers: KnownPeers::default(),
         barrier: Barrier::default(),
-        families: Families::default(),
+        child_inboxes: ChildInboxes::default(),
         memos: Memos::default(),
         ending: root.halt.clone(),
         inspect,

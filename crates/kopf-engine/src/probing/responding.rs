@@ -33,14 +33,14 @@ pub(super) struct Responder {
     pub(super) barrier: Barrier,
     pub(super) pulse: Option<Arc<dyn Pulse>>,
     /// The response of the probe path if the operator receives no events.
-    pub(super) honesty: Honesty,
+    pub(super) liveness_mode: LivenessMode,
     pub(super) paths: Paths,
     pub(super) reports: ReportHandle,
 }
 
 /// The setting `process.honest_liveness`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Honesty {
+pub(super) enum LivenessMode {
     /// An operator that receives no events is not alive.
     Honest,
     /// An operator is alive for as long as its process responds, as in the original.
@@ -73,7 +73,7 @@ impl Responder {
     /// Responds with the same statuses and bodies as the original.
     async fn probe(&self) -> Response<Full<Bytes>> {
         let health = self.inspect.health();
-        if self.honesty == Honesty::Honest && !health.is_alive() {
+        if self.liveness_mode == LivenessMode::Honest && !health.is_alive() {
             return text(StatusCode::SERVICE_UNAVAILABLE, health.to_string());
         }
         match timeout(PROBE_TIMEOUT, self.reports.report()).await {
@@ -182,7 +182,7 @@ mod tests {
     /// A request to an operator, and the response.
     struct Asking<'a> {
         inspect: &'a Inspect,
-        honesty: Honesty,
+        liveness_mode: LivenessMode,
         report: Report,
     }
 
@@ -195,7 +195,7 @@ mod tests {
                 client: serve(|_| Answer::Never).0,
                 barrier: Barrier::default(),
                 pulse: None,
-                honesty: self.honesty,
+                liveness_mode: self.liveness_mode,
                 paths: Paths {
                     probe: Some("/healthz".to_owned()),
                     metrics: Some("/metrics".to_owned()),
@@ -231,7 +231,7 @@ mod tests {
     fn healthy(inspect: &Inspect) -> Asking<'_> {
         Asking {
             inspect,
-            honesty: Honesty::Honest,
+            liveness_mode: LivenessMode::Honest,
             report: Ok(values()),
         }
     }
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(reasons["alive"], false);
         assert_eq!(reasons["reasons"][0]["check"], "streams");
         let as_original = Asking {
-            honesty: Honesty::AsOriginal,
+            liveness_mode: LivenessMode::AsOriginal,
             ..healthy(&inspect)
         };
         assert_eq!(as_original.get("GET", "/healthz").await.0, 200);

@@ -21,7 +21,7 @@ use tracing::{debug, warn};
 use super::listening::Listeners;
 use super::paths::{Role, Site};
 use super::prober::{Prober, ReportHandle, report};
-use super::responding::{Honesty, Responder, reacts};
+use super::responding::{LivenessMode, Responder, reacts};
 use crate::activities::Activities;
 use crate::shared::Shared;
 
@@ -111,10 +111,10 @@ fn responder(shared: &Shared, site: Site, reports: ReportHandle) -> Responder {
         client: context.client.clone(),
         barrier: shared.barrier.clone(),
         pulse: context.pulse.clone(),
-        honesty: if context.settings.process.honest_liveness {
-            Honesty::Honest
+        liveness_mode: if context.settings.process.honest_liveness {
+            LivenessMode::Honest
         } else {
-            Honesty::AsOriginal
+            LivenessMode::AsOriginal
         },
         paths: site.paths,
         reports,

@@ -16,8 +16,8 @@ use tracing::error;
 
 use super::load::Load;
 use super::mailbox::{Mailbox, Queued};
+use crate::child_inboxes::Inbox;
 use crate::execution::describe_panic;
-use crate::families::Inbox;
 use crate::identity::Identity;
 use crate::inspect::{Counted, Guard, Inspect};
 use crate::invocation::{Hosting, OperatorContext};

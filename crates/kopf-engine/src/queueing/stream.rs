@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::routing::{Adopted, Processing, Routing};
-use crate::families::Inbox;
+use crate::child_inboxes::Inbox;
 use crate::health::StreamHealth;
 use crate::indexing::Blocker;
 use crate::inspect::{Counted, Guard};

@@ -15,7 +15,6 @@ mod child_inboxes;
 pub mod clock;
 pub mod daemons;
 pub mod definitions;
-mod ensemble;
 mod error;
 mod errors;
 pub mod execution;
@@ -46,6 +45,7 @@ mod review_memos;
 mod shared;
 pub mod signals;
 mod spans;
+mod stream_set;
 
 pub use invocation::{current, logger, memos};
 pub use operator::Operator;

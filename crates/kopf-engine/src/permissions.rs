@@ -20,7 +20,7 @@ use kopf_core::rights::{
 use serde_json::json;
 use tracing::{debug, warn};
 
-use crate::observation::{Insights, Resources};
+use crate::observation::{DiscoveryReceiver, Resources};
 use crate::shared::Shared;
 
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -41,13 +41,13 @@ pub(crate) struct Review {
     pub(crate) shared: Arc<Shared>,
     pub(crate) scope: Scope,
     pub(crate) options: Options,
-    pub(crate) insights: Insights,
+    pub(crate) discovery: DiscoveryReceiver,
 }
 
 impl Review {
     /// Reviews the permissions once the resources are discovered, then never returns.
     pub(crate) async fn run(mut self) {
-        if let Some((resources, _)) = self.insights.next().await {
+        if let Some((resources, _)) = self.discovery.next().await {
             let permissions = self.permissions(&resources);
             match missing(&self.shared.context.client, permissions).await {
                 Ok(missing) if missing.is_empty() => debug!("All permissions are granted."),

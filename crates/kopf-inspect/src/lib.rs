@@ -22,11 +22,11 @@ mod leases;
 mod named;
 mod paint;
 mod peers;
-mod places;
 mod records;
 mod rendering;
 mod screen;
 mod state;
+mod storages;
 mod table;
 mod time;
 mod ui;
@@ -43,11 +43,11 @@ pub use self::handled::Handled;
 pub use self::named::Named;
 #[doc(hidden)]
 pub use self::paint::Style;
-pub use self::places::Places;
-pub use self::records::{Finding, Findings};
+pub use self::records::{HandlerProgress, ObjectProgress};
 #[doc(hidden)]
 pub use self::screen::Screen;
 pub use self::state::{Finalizer, Source, State};
+pub use self::storages::Storages;
 pub use self::writing::{Released, Retriggered, release, retrigger};
 
 /// Exit code after Ctrl-C, the same as of shells.

@@ -16,7 +16,7 @@ use crate::changes::{Changes, Extent, remove_state, request_call};
 use crate::cluster::Cluster;
 use crate::failure::{Failure, request_failure};
 use crate::named::Named;
-use crate::places::Places;
+use crate::storages::Storages;
 
 /// Upper bound for the number of attempts after conflicts.
 const ATTEMPTS: u32 = 8;
@@ -54,7 +54,7 @@ pub enum Released {
 pub async fn retrigger(
     cluster: &Cluster,
     object: Named<'_>,
-    places: &Places,
+    storages: &Storages,
     handler: Option<&str>,
 ) -> Result<Retriggered, Failure> {
     let make = |body: &Body| {
@@ -63,8 +63,8 @@ pub async fn retrigger(
             return Err(Failure::plain(reason).advise("`kopf explain` shows its finalizers"));
         }
         Ok(match handler {
-            Some(handler) => request_call(body, places, handler),
-            None => remove_state(body, places, Extent::State),
+            Some(handler) => request_call(body, storages, handler),
+            None => remove_state(body, storages, Extent::State),
         })
     };
     match write(cluster, object, make).await? {
@@ -82,9 +82,9 @@ pub async fn retrigger(
 pub async fn release(
     cluster: &Cluster,
     object: Named<'_>,
-    places: &Places,
+    storages: &Storages,
 ) -> Result<Released, Failure> {
-    let make = |body: &Body| Ok(remove_state(body, places, Extent::Everything));
+    let make = |body: &Body| Ok(remove_state(body, storages, Extent::Everything));
     Ok(match write(cluster, object, make).await? {
         Written::Gone => Released::Gone,
         Written::Unchanged => Released::Clean,

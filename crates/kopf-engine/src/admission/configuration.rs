@@ -26,7 +26,7 @@ use super::kinds::Kinds;
 use super::object::{ConfigurationObject, configurations};
 use super::watcher::{Present, Seen, Watcher};
 use super::{Error, HANDOVER_CHECKS, situation};
-use crate::observation::Insights;
+use crate::observation::DiscoveryReceiver;
 use crate::shared::Shared;
 
 /// Delay before a failed write is repeated, in addition to the retries of the client.
@@ -46,7 +46,7 @@ pub(super) struct Manager {
     pub(super) me: Owner,
     pub(super) shared: Arc<Shared>,
     pub(super) kinds: Arc<Kinds>,
-    pub(super) insights: Insights,
+    pub(super) discovery: DiscoveryReceiver,
     pub(super) announced: watch::Receiver<Option<ClientConfig>>,
 }
 
@@ -90,7 +90,7 @@ impl Manager {
     /// Manages the configuration until stopped. Then only persistent webhooks are kept.
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         let beginning = async {
-            let (resources, _) = self.insights.next().await?;
+            let (resources, _) = self.discovery.next().await?;
             let object = Arc::new(ConfigurationObject {
                 client: self.shared.context.client.clone(),
                 resource: configurations(self.type_, &resources),
@@ -134,7 +134,7 @@ impl Manager {
             let is_over = tokio::select! {
                 () = halt.cancelled() => return Ok(()),
                 changed = self.announced.changed() => changed.is_err(),
-                changed = self.insights.next() => changed.is_none(),
+                changed = self.discovery.next() => changed.is_none(),
                 changed = peers.changed() => changed.is_err(),
                 () = pause_changed(&self.shared) => false,
                 seen = watcher.next() => {

@@ -39,7 +39,7 @@ use self::reviewer::{Reviewer, Served};
 use crate::invocation::Registry;
 pub use crate::invocation::{Admission, Warnings};
 use crate::leading;
-use crate::observation::Insights;
+use crate::observation::DiscoveryReceiver;
 use crate::shared::Shared;
 
 /// API group of webhook configurations.
@@ -205,14 +205,18 @@ pub(crate) struct Webhooks {
     owner: Owner,
     shared: Arc<Shared>,
     kinds: Arc<Kinds>,
-    insights: Insights,
+    discovery: DiscoveryReceiver,
     announced: watch::Sender<Option<ClientConfig>>,
     reviews: TaskTracker,
 }
 
 impl Webhooks {
     /// Returns `None` if there is no server. The identity is that of the operator in peerings.
-    pub(crate) fn new(shared: &Arc<Shared>, insights: &Insights, identity: &str) -> Option<Self> {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        discovery: &DiscoveryReceiver,
+        identity: &str,
+    ) -> Option<Self> {
         let settings = &shared.context.settings.admission;
         Some(Self {
             server: Arc::clone(settings.server.as_ref()?),
@@ -221,9 +225,9 @@ impl Webhooks {
             shared: Arc::clone(shared),
             kinds: Arc::new(Kinds::new(
                 Arc::clone(&shared.registry),
-                insights.resources(),
+                discovery.resources(),
             )),
-            insights: insights.clone(),
+            discovery: discovery.clone(),
             announced: watch::Sender::new(None),
             reviews: TaskTracker::new(),
         })
@@ -247,7 +251,7 @@ impl Webhooks {
             me: self.owner.clone(),
             shared: Arc::clone(&self.shared),
             kinds: Arc::clone(&self.kinds),
-            insights: self.insights.clone(),
+            discovery: self.discovery.clone(),
             announced: self.announced.subscribe(),
         };
         Some(manager.run(halt))
@@ -265,7 +269,7 @@ impl Webhooks {
             handlers: (!handlers.is_empty()).then_some(handlers)?,
             me: self.owner.clone(),
             shared: Arc::clone(&self.shared),
-            insights: self.insights.clone(),
+            discovery: self.discovery.clone(),
             announced: self.announced.subscribe(),
         };
         Some(manager.run(halt))
@@ -274,7 +278,7 @@ impl Webhooks {
     /// Runs the server until stopped.
     pub(crate) async fn serve(mut self, stop: CancellationToken) -> Result<(), Error> {
         // Before the discovery, the resources of all requests would be unknown.
-        let known = stop.run_until_cancelled(self.insights.next()).await;
+        let known = stop.run_until_cancelled(self.discovery.next()).await;
         if known.flatten().is_none() {
             return Ok(());
         }
@@ -286,7 +290,7 @@ impl Webhooks {
                  the API server calls the webhooks only if they are configured by other means."
             );
         }
-        let resources = self.insights.resources();
+        let resources = self.discovery.resources();
         let converter = Converter::new(Arc::clone(&self.shared), resources);
         let reviewer = Reviewer::new(
             self.shared,

@@ -9,7 +9,7 @@ use crate::named::Named;
 use crate::screen::Screen;
 
 pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.namespace.of(&cluster, &resource);
@@ -19,7 +19,7 @@ pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failu
         name: &args.name,
     };
     let body = need(&cluster, object).await?;
-    let explanation = Explanation::gather(&cluster, object, &body, &places).await;
+    let explanation = Explanation::gather(&cluster, object, &body, &storages).await;
     let now = Cluster::now();
     match args.output {
         Some(ExplainOutput::Json) => screen.print(&format!("{:#}\n", explanation.to_value(now))),

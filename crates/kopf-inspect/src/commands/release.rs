@@ -13,8 +13,8 @@ use crate::cluster::{Cluster, Paging, Query};
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
 use crate::named::Named;
-use crate::places::Places;
 use crate::screen::{Answer, Screen};
+use crate::storages::Storages;
 use crate::writing::{Released, release};
 
 /// The time in which a running operator reacts to a removed finalizer.
@@ -43,8 +43,8 @@ enum Fate {
 }
 
 impl Fate {
-    fn of(body: &Body, places: &Places) -> Self {
-        let others = body.finalizers().filter(|name| *name != places.finalizer);
+    fn of(body: &Body, storages: &Storages) -> Self {
+        let others = body.finalizers().filter(|name| *name != storages.finalizer);
         let finalizers: Vec<_> = others.map(str::to_owned).collect();
         match (body.is_deleting(), finalizers.is_empty()) {
             (false, _) => Self::Kept,
@@ -70,11 +70,11 @@ impl Fate {
 }
 
 impl Held {
-    fn of(body: &Body, places: &Places) -> Self {
+    fn of(body: &Body, storages: &Storages) -> Self {
         Self {
             namespace: body.namespace().map(str::to_owned),
             name: body.name().unwrap_or_default().to_owned(),
-            fate: Fate::of(body, places),
+            fate: Fate::of(body, storages),
         }
     }
 
@@ -88,11 +88,11 @@ impl Held {
 }
 
 pub(super) async fn run(args: &ReleaseArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.scope.of(&cluster, &resource);
-    let held = find(&cluster, args, &resource, namespace.as_deref(), &places).await?;
+    let held = find(&cluster, args, &resource, namespace.as_deref(), &storages).await?;
     if held.is_empty() {
         screen.print(&format!(
             "no {} has state of the operator\n",
@@ -112,7 +112,7 @@ pub(super) async fn run(args: &ReleaseArgs, screen: &Screen) -> Result<(), Failu
     let mut released = Vec::new();
     for object in held {
         let named = object.named(&resource);
-        match release(&cluster, named, &places).await? {
+        match release(&cluster, named, &storages).await? {
             Released::Removed => {
                 let clause = object.fate.clause();
                 screen.print(&format!("{named} is released{clause}\n"));
@@ -122,7 +122,7 @@ pub(super) async fn run(args: &ReleaseArgs, screen: &Screen) -> Result<(), Failu
         }
         released.push(object);
     }
-    check_afterwards(&cluster, &resource, &released, &places, screen).await;
+    check_afterwards(&cluster, &resource, &released, &storages, screen).await;
     Ok(())
 }
 
@@ -132,7 +132,7 @@ async fn find(
     args: &ReleaseArgs,
     resource: &Resource,
     namespace: Option<&str>,
-    places: &Places,
+    storages: &Storages,
 ) -> Result<Vec<Held>, Failure> {
     if let Some(name) = &args.name {
         let object = Named {
@@ -141,8 +141,8 @@ async fn find(
             name,
         };
         let body = need(cluster, object).await?;
-        return Ok(is_held(&body, places)
-            .then(|| Held::of(&body, places))
+        return Ok(is_held(&body, storages)
+            .then(|| Held::of(&body, storages))
             .into_iter()
             .collect());
     }
@@ -156,8 +156,8 @@ async fn find(
     let listed = cluster.pages(query, |page| {
         held.extend(
             page.iter()
-                .filter(|body| is_held(body, places))
-                .map(|body| Held::of(body, places)),
+                .filter(|body| is_held(body, storages))
+                .map(|body| Held::of(body, storages)),
         );
         Paging::Continue
     });
@@ -225,7 +225,7 @@ async fn check_afterwards(
     cluster: &Cluster,
     resource: &Resource,
     released: &[Held],
-    places: &Places,
+    storages: &Storages,
     screen: &Screen,
 ) {
     sleep(REACTION).await;
@@ -234,7 +234,7 @@ async fn check_afterwards(
         let named = object.named(resource);
         let found = cluster.get(resource, named.namespace, named.name).await;
         if let Ok(Some(body)) = found
-            && is_held(&body, places)
+            && is_held(&body, storages)
         {
             screen.warning(&format!(
                 "{named} has state of the operator again: an operator is running; stop it and repeat"
@@ -252,9 +252,9 @@ mod tests {
 
     #[test]
     fn objects_in_deletion_are_deleted_or_kept_by_others() {
-        let places = Places::default();
-        let own = places.finalizer.clone();
-        let fate = |metadata| Fate::of(&Body::new(json!({"metadata": metadata})), &places);
+        let storages = Storages::default();
+        let own = storages.finalizer.clone();
+        let fate = |metadata| Fate::of(&Body::new(json!({"metadata": metadata})), &storages);
         let deleted = "2026-01-02T03:04:05Z";
         assert_eq!(fate(json!({"finalizers": [own, "x/y"]})), Fate::Kept);
         assert_eq!(

@@ -8,7 +8,7 @@ use crate::screen::Screen;
 use crate::writing::{Retriggered, retrigger};
 
 pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let handler = args.handler.as_deref();
     if handler.is_some_and(str::is_empty) {
         return Err(Failure::plain("empty handler id"));
@@ -21,7 +21,7 @@ pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Fai
         namespace: namespace.as_deref(),
         name: &args.name,
     };
-    let text = match retrigger(&cluster, object, &places, handler).await? {
+    let text = match retrigger(&cluster, object, &storages, handler).await? {
         Retriggered::Creation => {
             format!("{object} is retriggered: its operator handles it as a new object")
         }

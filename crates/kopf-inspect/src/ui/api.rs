@@ -13,14 +13,14 @@ use crate::explanation::Explanation;
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
 use crate::named::Named;
-use crate::places::Places;
+use crate::storages::Storages;
 use crate::writing::{Retriggered, absent, retrigger};
 
 /// The state shared by all requests.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) cluster: Cluster,
-    pub(super) places: Places,
+    pub(super) storages: Storages,
     pub(super) kinds: Vec<Arc<Resource>>,
     pub(super) board: Board,
     pub(super) access: Access,
@@ -78,7 +78,7 @@ impl Api {
             code: StatusCode::NOT_FOUND,
             text: absent(object).to_string(),
         })?;
-        let explanation = Explanation::gather(&self.cluster, object, &body, &self.places).await;
+        let explanation = Explanation::gather(&self.cluster, object, &body, &self.storages).await;
         let mut value = explanation.to_value(Cluster::now());
         value["history"] = Value::Array(self.board.history(body.uid().unwrap_or_default()));
         Ok(value)
@@ -89,7 +89,7 @@ impl Api {
         let resource = self.resource(fields)?;
         let object = fields.named(resource)?;
         let handler = fields.get("handler").filter(|id| !id.is_empty());
-        let done = retrigger(&self.cluster, object, &self.places, handler).await?;
+        let done = retrigger(&self.cluster, object, &self.storages, handler).await?;
         let text = match done {
             Retriggered::Creation => "handled as a new object",
             Retriggered::Requested => "the handler is called again",

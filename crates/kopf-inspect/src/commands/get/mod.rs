@@ -17,8 +17,8 @@ use crate::events::Verdict;
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
 use crate::named::Named;
-use crate::places::Places;
 use crate::screen::Screen;
+use crate::storages::Storages;
 
 /// The verdicts of k8s-events by the uids of their objects.
 type Verdicts = HashMap<String, Verdict>;
@@ -34,7 +34,7 @@ struct Selection<'a> {
 }
 
 pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.scope.of(&cluster, &resource);
@@ -55,12 +55,12 @@ pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> 
     }
     let mut printer = Printer::new(args, screen);
     if args.watch {
-        return watching::run(&cluster, &selection, places, verdicts.ok(), printer).await;
+        return watching::run(&cluster, &selection, storages, verdicts.ok(), printer).await;
     }
     list(
         &cluster,
         &selection,
-        &places,
+        &storages,
         &verdicts.unwrap_or_default(),
         &mut printer,
     )
@@ -72,13 +72,13 @@ pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> 
 async fn list(
     cluster: &Cluster,
     selection: &Selection<'_>,
-    places: &Places,
+    storages: &Storages,
     verdicts: &Verdicts,
     printer: &mut Printer<'_>,
 ) -> Result<(), Failure> {
     if let Some(object) = selection.named() {
         let body = need(cluster, object).await?;
-        printer.page(&[Row::new(&body, places, verdicts)]);
+        printer.page(&[Row::new(&body, storages, verdicts)]);
         return Ok(());
     }
     let query = Query {
@@ -88,7 +88,7 @@ async fn list(
         fields: None,
     };
     let listed = cluster.pages(query, |page| {
-        let rows = page.iter().map(|body| Row::new(body, places, verdicts));
+        let rows = page.iter().map(|body| Row::new(body, storages, verdicts));
         let rows: Vec<_> = rows.collect();
         printer.page(&rows);
         if printer.screen().is_open() {

@@ -10,8 +10,8 @@ use crate::cluster::Cluster;
 use crate::events::Verdict;
 use crate::handled::Handled;
 use crate::paint::{Style, cut};
-use crate::places::Places;
 use crate::state::{Finalizer, State};
+use crate::storages::Storages;
 use crate::table::Cell;
 use crate::time::age;
 
@@ -63,9 +63,9 @@ impl Columns {
 }
 
 impl Row {
-    pub(super) fn new(body: &Body, places: &Places, verdicts: &Verdicts) -> Self {
+    pub(super) fn new(body: &Body, storages: &Storages, verdicts: &Verdicts) -> Self {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        let handled = Handled::assess(body, places, Cluster::now());
+        let handled = Handled::assess(body, storages, Cluster::now());
         let mut row = Self {
             api_version: owned(body.api_version()),
             kind: owned(body.kind()),
@@ -123,8 +123,8 @@ impl Row {
         cells.push(Cell::styled(state, Style::of_state(state)));
         cells.push(Cell::new(&age(now, self.created.as_deref())));
         if columns.output == Some(Output::Wide) {
-            let records = &self.handled.findings.records;
-            let finished = records.iter().filter(|finding| finding.is_finished());
+            let records = &self.handled.progress.records;
+            let finished = records.iter().filter(|handler| handler.is_finished());
             let handlers = match records.len() {
                 0 => String::new(),
                 known => format!("{}/{known}", finished.count()),
@@ -138,7 +138,7 @@ impl Row {
     }
 
     pub(super) fn to_value(&self, now: Timestamp) -> Value {
-        let records = self.handled.findings.records.iter();
+        let records = self.handled.progress.records.iter();
         let state = match &self.state {
             Shown::State(state) => state.to_value(),
             Shown::Deleted => json!({"name": "deleted"}),
@@ -151,7 +151,7 @@ impl Row {
             "uid": self.uid,
             "state": state,
             "details": self.details(now),
-            "handlers": records.map(|finding| finding.id.as_str()).collect::<Vec<_>>(),
+            "handlers": records.map(|handler| handler.id.as_str()).collect::<Vec<_>>(),
             "finalizers": self.finalizers(),
             "diff": &*self.handled.diff,
         })

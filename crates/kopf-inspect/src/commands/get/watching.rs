@@ -20,7 +20,7 @@ use crate::commands::need;
 use crate::events::Event;
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
-use crate::places::Places;
+use crate::storages::Storages;
 
 /// Upper bound for the number of watched objects: their rows are in memory.
 const ROWS: usize = 100_000;
@@ -32,7 +32,7 @@ const PAGE: usize = 500;
 pub(super) async fn run(
     cluster: &Cluster,
     selection: &Selection<'_>,
-    places: Places,
+    storages: Storages,
     verdicts: Option<Verdicts>,
     mut printer: Printer<'_>,
 ) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ pub(super) async fn run(
     let mut events = verdicts
         .is_some()
         .then(|| observe_events(cluster, selection));
-    let mut feed = Feed::new(places, verdicts.unwrap_or_default());
+    let mut feed = Feed::new(storages, verdicts.unwrap_or_default());
     let mut phase = Phase::Listing;
     while printer.screen().is_open() {
         let changes = tokio::select! {
@@ -181,7 +181,7 @@ async fn next(events: &mut Option<Observer>) -> Signal {
 
 /// The last states of all objects.
 struct Feed {
-    places: Places,
+    storages: Storages,
     rows: HashMap<String, Row>,
     verdicts: Verdicts,
     /// The uids of an incomplete list.
@@ -191,9 +191,9 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(places: Places, verdicts: Verdicts) -> Self {
+    fn new(storages: Storages, verdicts: Verdicts) -> Self {
         Self {
-            places,
+            storages,
             rows: HashMap::new(),
             verdicts,
             listing: None,
@@ -226,7 +226,7 @@ impl Feed {
         let Ok(body) = Body::parse(&item.raw) else {
             return Ok(Vec::new());
         };
-        let row = Row::new(&body, &self.places, &self.verdicts);
+        let row = Row::new(&body, &self.storages, &self.verdicts);
         match self.rows.insert(uid.to_owned(), row.clone()) {
             Some(known) if known.has_state_of(&row) => return Ok(Vec::new()),
             None if self.rows.len() > ROWS => {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     fn feed() -> Feed {
-        Feed::new(Places::default(), Verdicts::new())
+        Feed::new(Storages::default(), Verdicts::new())
     }
 
     fn shown(rows: &[Row]) -> Vec<String> {

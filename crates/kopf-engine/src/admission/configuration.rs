@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::kinds::Kinds;
 use super::object::{ConfigurationObject, configurations};
+use super::served_resources::ServedResources;
 use super::watcher::{Present, Seen, Watcher};
 use super::{Error, HANDOVER_CHECKS, situation};
 use crate::observation::DiscoveryReceiver;
@@ -45,7 +45,7 @@ pub(super) struct Manager {
     pub(super) name: String,
     pub(super) me: Owner,
     pub(super) shared: Arc<Shared>,
-    pub(super) kinds: Arc<Kinds>,
+    pub(super) served_resources: Arc<ServedResources>,
     pub(super) discovery: DiscoveryReceiver,
     pub(super) announced: watch::Receiver<Option<ClientConfig>>,
 }
@@ -347,7 +347,7 @@ impl Manager {
     fn webhooks(&self, config: &ClientConfig, kept: Kept) -> Value {
         let configured = Configured {
             managed: &self.name,
-            resources: &self.kinds.served(),
+            resources: &self.served_resources.current(),
             client_config: config,
             persistent_only: kept == Kept::Persistent,
         };

@@ -11,9 +11,9 @@ mod certificates;
 mod configuration;
 mod conversion;
 mod definitions;
-mod kinds;
 mod object;
 mod reviewer;
+mod served_resources;
 #[cfg(test)]
 mod tests;
 mod watcher;
@@ -34,8 +34,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use self::conversion::Converter;
-use self::kinds::Kinds;
-use self::reviewer::{Reviewer, Served};
+use self::reviewer::{ReviewService, Reviewer};
+use self::served_resources::ServedResources;
 use crate::invocation::Registry;
 pub use crate::invocation::{Admission, Warnings};
 use crate::leading;
@@ -204,7 +204,7 @@ pub(crate) struct Webhooks {
     /// The identity of this operator as an owner of configurations.
     owner: Owner,
     shared: Arc<Shared>,
-    kinds: Arc<Kinds>,
+    served_resources: Arc<ServedResources>,
     discovery: DiscoveryReceiver,
     announced: watch::Sender<Option<ClientConfig>>,
     reviews: TaskTracker,
@@ -223,7 +223,7 @@ impl Webhooks {
             managed: settings.managed.clone(),
             owner: owner(shared, identity),
             shared: Arc::clone(shared),
-            kinds: Arc::new(Kinds::new(
+            served_resources: Arc::new(ServedResources::new(
                 Arc::clone(&shared.registry),
                 discovery.resources(),
             )),
@@ -250,7 +250,7 @@ impl Webhooks {
             name: self.managed.clone()?,
             me: self.owner.clone(),
             shared: Arc::clone(&self.shared),
-            kinds: Arc::clone(&self.kinds),
+            served_resources: Arc::clone(&self.served_resources),
             discovery: self.discovery.clone(),
             announced: self.announced.subscribe(),
         };
@@ -294,14 +294,14 @@ impl Webhooks {
         let converter = Converter::new(Arc::clone(&self.shared), resources);
         let reviewer = Reviewer::new(
             self.shared,
-            self.kinds,
+            self.served_resources,
             converter,
             self.announced,
             self.reviews,
         );
         self.server
             .serve(
-                Arc::new(Served(Arc::new(reviewer))),
+                Arc::new(ReviewService(Arc::new(reviewer))),
                 Box::pin(stop.cancelled_owned()),
             )
             .await

@@ -11,7 +11,7 @@ use kopf_core::keys::KeyNaming;
 use kopf_core::object::handling::{Storages, Tracking};
 use kopf_core::object::retriggering::Request;
 use kopf_core::object::{AttemptedEssences, Moment, Standard};
-use kopf_core::registry::KindHandlers;
+use kopf_core::registry::ResourceHandlers;
 use kopf_core::resource::Resource;
 use kopf_core::secrets::{digest_values, is_secret};
 use kopf_core::settings::{Replication, Settings};
@@ -26,7 +26,7 @@ use super::{Driver, ObjectState, QuietState};
 use crate::child_inboxes::Inbox;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::indexing::{KindIndices, ObjectKey};
+use crate::indexing::{ObjectKey, ResourceIndices};
 use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
 use crate::leading::{Assignment, Pass};
 use crate::metrics::ResourceMetrics;
@@ -39,9 +39,9 @@ use crate::shared::Shared;
 pub(crate) struct ResourceContext {
     pub(crate) shared: Arc<Shared>,
     pub(crate) resource: Arc<Resource>,
-    pub(crate) handlers: KindHandlers<Function>,
+    pub(crate) handlers: ResourceHandlers<Function>,
     /// The indices that can contain these objects.
-    pub(crate) indices: KindIndices,
+    pub(crate) indices: ResourceIndices,
     /// The changed children of these objects; `None` if no handlers depend on them.
     pub(crate) inbox: Option<Arc<Inbox>>,
     /// `true` if admission handlers of these objects share their memos.
@@ -79,7 +79,7 @@ impl ResourceContext {
             let namespace = namespace.map(ToOwned::to_owned);
             shared.child_inboxes.open(Arc::clone(&resource), namespace)
         });
-        let indices = shared.context.indices.of_kind(&handlers);
+        let indices = shared.context.indices.of_resource(&handlers);
         let is_reviewed = shared.registry.handlers().iter().any(|handler| {
             let selector = handler.selector.as_ref();
             handler.kind.webhook_type().is_some()

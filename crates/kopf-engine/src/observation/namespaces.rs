@@ -248,7 +248,7 @@ mod tests {
     use crate::captured::capture;
     use crate::fake_api::{Answer, Asked, Log, serve};
 
-    /// Returns an observer of a cluster with these responses.
+    /// An observer of a cluster with these responses.
     struct Fixture {
         published: watch::Receiver<Option<Namespaces>>,
         log: Log,

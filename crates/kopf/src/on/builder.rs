@@ -11,7 +11,7 @@ use kopf_core::handler::{
 use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
 
-use super::kinds::{Comparing, Delete, ForObjects, Kind, Resume, Retried};
+use super::kinds::{Delete, ForObjects, ForUpdates, Kind, Resume, Retried};
 use crate::definitions::Definition;
 use crate::extract::{Declared, Front, Rejection};
 use crate::filters::{IntoFieldPath, IntoMetaCriterion, IntoValueCriterion, When};
@@ -371,7 +371,7 @@ impl<K: Retried> HandlerBuilder<K> {
     }
 }
 
-impl<K: Comparing> HandlerBuilder<K> {
+impl<K: ForUpdates> HandlerBuilder<K> {
     /// Sets a criterion for the old value of the field.
     ///
     /// ```

@@ -312,7 +312,7 @@ fn invalid_manifests_are_reported_before_the_start() {
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{manifest}: {stderr}");
         assert!(stderr.starts_with(expected), "{manifest}: {stderr}");
-        assert!(stderr.contains("\nwhat to do: "), "{manifest}: {stderr}");
+        assert!(stderr.contains("\nadvice: "), "{manifest}: {stderr}");
         assert_eq!(text(&output.stdout), "");
         assert_eq!(files(folder.path()), ["bad.yaml"]);
     }

@@ -33,7 +33,7 @@ impl Explanation {
         };
         page.heading(&harmless(&self.title));
         page.line(&format!("state: {name}{details}"));
-        page.line(&format!("what to do: {}", harmless(&state.advice(now))));
+        page.line(&format!("advice: {}", harmless(&state.advice(now))));
         self.times(&mut page, now);
         self.changes(&mut page);
         self.handlers(&mut page, now);

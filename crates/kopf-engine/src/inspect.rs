@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::health::{Health, HealthTracker};
-use crate::metrics::{Census, Format, Metrics};
+use crate::metrics::{Format, Metrics, OperatorCounts};
 
 /// The observable state of a running operator. Cheap to clone: clones share the operator.
 #[derive(Debug, Clone, Default)]
@@ -155,12 +155,12 @@ impl Inspect {
 
     /// Returns a function that reads the counters for metrics. It holds a weak reference, because
     /// the operator owns its metrics.
-    pub(crate) fn census(&self) -> impl Fn() -> Option<Census> + Send + Sync + 'static {
+    pub(crate) fn counts(&self) -> impl Fn() -> Option<OperatorCounts> + Send + Sync + 'static {
         let counters = Arc::downgrade(&self.0);
         move || {
             let inspect = Self(counters.upgrade()?);
             let now = inspect.snapshot();
-            Some(Census {
+            Some(OperatorCounts {
                 working: now.working,
                 sleeping: now.sleeping,
                 backing_off: now.backing_off,

@@ -213,7 +213,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::fake_api::{Answer, Asked, serve};
+    use crate::fake_api::{FakeRequest, FakeResponse, serve};
 
     fn permission(resource: &str, place: Place) -> Permission {
         Permission {
@@ -235,20 +235,20 @@ mod tests {
     }
 
     impl Server {
-        fn answer(&self, asked: &Asked) -> Answer {
-            let spec = &asked.body["spec"];
-            if asked.path.starts_with(RULES) {
+        fn respond(&self, request: &FakeRequest) -> FakeResponse {
+            let spec = &request.body["spec"];
+            if request.path.starts_with(RULES) {
                 let mut rules = self.everywhere.as_array().unwrap().clone();
                 if spec["namespace"] == "ns" {
                     rules.extend(self.ns.as_array().unwrap().clone());
                 }
                 let incomplete = self.completeness == Completeness::Partial;
                 let status = json!({"resourceRules": rules, "incomplete": incomplete});
-                return Answer::Json(201, json!({"status": status}));
+                return FakeResponse::Json(201, json!({"status": status}));
             }
             let resource = spec["resourceAttributes"]["resource"].as_str().unwrap();
             let allowed = self.granted.contains(&resource);
-            Answer::Json(201, json!({"status": {"allowed": allowed}}))
+            FakeResponse::Json(201, json!({"status": {"allowed": allowed}}))
         }
     }
 
@@ -268,7 +268,7 @@ mod tests {
             ns: json!([rule("known")]),
             granted: &[],
         };
-        let (client, log) = serve(move |asked| server.answer(asked));
+        let (client, log) = serve(move |request| server.respond(request));
         let permissions = BTreeSet::from([
             permission("things", Place::Cluster),
             permission("things", namespace()),
@@ -300,7 +300,7 @@ mod tests {
             ns: json!([]),
             granted: &[],
         };
-        let (client, log) = serve(move |asked| server.answer(asked));
+        let (client, log) = serve(move |request| server.respond(request));
         let places = [Place::Cluster, namespace()];
         let permissions = places.map(|place| permission("things", place)).into();
         assert!(missing(&client, permissions).await.unwrap().is_empty());
@@ -315,7 +315,7 @@ mod tests {
             ns: json!([]),
             granted: &["things"],
         };
-        let (client, log) = serve(move |asked| server.answer(asked));
+        let (client, log) = serve(move |request| server.respond(request));
         let resources = ["known", "things", "others"];
         let permissions = resources.map(|resource| permission(resource, namespace()));
         let missing = missing(&client, permissions.into()).await.unwrap();
@@ -332,14 +332,14 @@ mod tests {
             ns: json!([]),
             granted: &["*"],
         };
-        let (client, _) = serve(move |asked| server.answer(asked));
+        let (client, _) = serve(move |request| server.respond(request));
         let permissions = BTreeSet::from([permission("things", Place::Cluster)]);
         assert!(missing(&client, permissions).await.unwrap().is_empty());
     }
 
     #[tokio::test]
     async fn forbidden_reviews_are_an_error() {
-        let (client, _) = serve(|_| Answer::status(403));
+        let (client, _) = serve(|_| FakeResponse::status(403));
         let permissions = BTreeSet::from([permission("things", Place::Cluster)]);
         assert!(missing(&client, permissions).await.is_err());
     }

@@ -12,7 +12,7 @@ use tracing::Level;
 use super::*;
 use crate::captured::capture;
 use crate::clock::Clock;
-use crate::fake_api::{Answer, serve};
+use crate::fake_api::{FakeResponse, serve};
 use crate::invocation::{Call, HandlerResult, Invoke, Work};
 
 type Run = Box<dyn Fn(Call) -> BoxFuture<'static, HandlerResult> + Send + Sync>;
@@ -70,7 +70,7 @@ impl Fixture {
     }
 
     async fn run(&self) -> Result<Finished, Error> {
-        let (client, _) = serve(|_| Answer::Never);
+        let (client, _) = serve(|_| FakeResponse::Never);
         let settings = Arc::new(Settings::default());
         let context = OperatorContext::new(client, settings, Clock::system(), Arc::new(()));
         let context = Arc::new(context);
@@ -264,7 +264,7 @@ async fn results_can_be_of_any_type() {
 }
 
 /// An operator with one handler of objects and handlers of activities, and a record of the calls.
-mod life {
+mod startup_cleanup {
     use kopf_core::selector::Selector;
     use tokio_util::sync::CancellationToken;
 
@@ -321,7 +321,7 @@ mod life {
             if steps.last().is_none_or(|last| last != "asked") {
                 steps.push("asked".to_owned());
             }
-            Answer::status(403)
+            FakeResponse::status(403)
         });
         let outcome = operator.run(client, CancellationToken::new()).await;
         (outcome, steps.lock().unwrap().clone())
@@ -383,7 +383,7 @@ mod life {
         let steps = Steps::default();
         let operator = operator([handler(Activity::Cleanup, "end", &steps, fails)]);
         let stop = CancellationToken::new();
-        let (client, _) = serve(|_| Answer::Never);
+        let (client, _) = serve(|_| FakeResponse::Never);
         let stopping = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             stop.cancel();
@@ -404,7 +404,7 @@ mod life {
             handler(Activity::Cleanup, "end", &steps, works),
         ]);
         let stop = CancellationToken::new();
-        let (client, _) = serve(|_| Answer::Never);
+        let (client, _) = serve(|_| FakeResponse::Never);
         let stopping = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             stop.cancel();

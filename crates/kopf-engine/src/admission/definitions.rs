@@ -273,8 +273,8 @@ impl Manager {
             namespace: None,
             name,
         };
-        let answer = target.patch(None, PatchKind::Merge, payload).await?;
-        answer.as_ref().map(PatchResponse::body).transpose()
+        let response = target.patch(None, PatchKind::Merge, payload).await?;
+        response.as_ref().map(PatchResponse::body).transpose()
     }
 }
 

@@ -15,7 +15,7 @@
 
 mod assignment;
 mod election;
-mod holdings;
+mod held_shards;
 mod leases;
 mod reporting;
 mod shards;

@@ -28,7 +28,7 @@ use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 
 /// The result of one cycle.
-pub(super) struct Ended {
+pub(super) struct CycleOutcome {
     /// The delay until the next handler is due; `None` if all have finished.
     pub(super) due: Option<Duration>,
     /// Some handlers were called.
@@ -51,13 +51,13 @@ impl Driver {
         let mut cycle = *cycle;
         let handling = self.handle(reason, &mut cycle, pass, permit);
         let failure = match AssertUnwindSafe(handling).catch_unwind().await {
-            Ok(Ok(ended)) => {
+            Ok(Ok(outcome)) => {
                 self.unsaved.merge_from(cycle.sessions.take_unsaved());
                 return Input::HandlersFinished(Handled {
-                    due: ended.due,
-                    attempted: ended.attempted,
+                    due: outcome.due,
+                    attempted: outcome.attempted,
                     patch: self.pending_patch(),
-                    failed: ended.failed,
+                    failed: outcome.failed,
                 });
             }
             Ok(Err(error)) => error,
@@ -76,14 +76,14 @@ impl Driver {
         cycle: &mut Cycle,
         pass: Pass,
         permit: &mut ObjectPermit,
-    ) -> Result<Ended, Error> {
+    ) -> Result<CycleOutcome, Error> {
         let context = Arc::clone(&self.context);
         let logger = &self.logger(&cycle.cause.body).clone();
         if cycle.is_outdated(&context) {
             return self.rebase(&context, cycle, logger);
         }
-        if let Some(ended) = self.accept_request(&context, cycle)? {
-            return Ok(ended);
+        if let Some(outcome) = self.accept_request(&context, cycle)? {
+            return Ok(outcome);
         }
         let operator = &context.shared.context;
         let memo = self.state.memo(&operator.memo);
@@ -202,8 +202,8 @@ impl Driver {
         concluded: Result<Concluded, Error>,
         attempted: bool,
         logger: &ObjectLogger,
-    ) -> Ended {
-        let mut ended = Ended {
+    ) -> CycleOutcome {
+        let mut outcome = CycleOutcome {
             due: None,
             attempted,
             failed: false,
@@ -218,7 +218,7 @@ impl Driver {
             }
             Err(error) => {
                 self.failure = Some(error);
-                ended.failed = true;
+                outcome.failed = true;
                 if is_done {
                     Conclusion::Finished
                 } else {
@@ -227,26 +227,26 @@ impl Driver {
             }
         };
         match conclusion {
-            Conclusion::Unfinished => ended.due = cycle.progress.delays(now).into_iter().min(),
+            Conclusion::Unfinished => outcome.due = cycle.progress.delays(now).into_iter().min(),
             Conclusion::Kept => {}
-            Conclusion::Outdated => ended.due = Some(Duration::ZERO),
+            Conclusion::Outdated => outcome.due = Some(Duration::ZERO),
             Conclusion::Finished | Conclusion::UpdateFollows => {
                 let counts = cycle.progress.counts();
                 // A repeated attempt to store the diff-base is not logged again.
-                if attempted || !ended.failed {
+                if attempted || !outcome.failed {
                     logger.info(wording::processed(reason, counts.succeeded, counts.failed));
                 }
-                if !ended.failed {
+                if !outcome.failed {
                     self.state.fully_handled_once = true;
                 }
                 if conclusion == Conclusion::UpdateFollows {
-                    ended.due = Some(Duration::ZERO);
-                } else if !ended.failed {
+                    outcome.due = Some(Duration::ZERO);
+                } else if !outcome.failed {
                     self.settled = cycle.essences().map(|essences| Arc::clone(essences.new));
                 }
             }
         }
-        ended
+        outcome
     }
 
     /// Stores the essence as handled if no handlers match the change.
@@ -255,7 +255,7 @@ impl Driver {
         context: &ResourceContext,
         cycle: &Cycle,
         logger: &ObjectLogger,
-    ) -> Result<Ended, Error> {
+    ) -> Result<CycleOutcome, Error> {
         self.state.fully_handled_once = true;
         if let Some(handling) = handling(context, cycle) {
             let new = handling.essences.new;
@@ -273,7 +273,7 @@ impl Driver {
                 warn_unstored(unstored.as_ref(), logger);
             }
         }
-        Ok(Ended {
+        Ok(CycleOutcome {
             due: None,
             attempted: false,
             failed: false,
@@ -286,13 +286,13 @@ impl Driver {
         context: &ResourceContext,
         cycle: &Cycle,
         logger: &ObjectLogger,
-    ) -> Result<Ended, Error> {
+    ) -> Result<CycleOutcome, Error> {
         if let Some(handling) = handling(context, cycle) {
             let (progress, patch) = (&cycle.progress, &mut self.patch);
             let concluded = handling.follow_up(progress, &cycle.attempted, patch)?;
             self.note_unstored(concluded, logger);
         }
-        Ok(Ended {
+        Ok(CycleOutcome {
             due: Some(Duration::ZERO),
             attempted: false,
             failed: false,

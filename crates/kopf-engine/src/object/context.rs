@@ -31,7 +31,7 @@ use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
 use crate::leading::{Assignment, Pass};
 use crate::metrics::ResourceMetrics;
 use crate::patching::{Applied, label_of};
-use crate::queueing::{Adopted, Mailbox, Options, Processing, Queued, Stream};
+use crate::queueing::{AssignmentChange, Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
 /// The handlers, indices, rules and limits of the objects of one stream.
@@ -275,15 +275,15 @@ impl Processing for ResourceContext {
             .boxed()
     }
 
-    fn adopt(&self) -> Adopted {
+    fn adopt(&self) -> AssignmentChange {
         let current = self.shared.assignments.current();
         let mut assignment = self.assignment.write();
         let is_gained = current.gains_since(&assignment);
         *assignment = current;
         if is_gained {
-            Adopted::Gained
+            AssignmentChange::Gained
         } else {
-            Adopted::Reduced
+            AssignmentChange::Reduced
         }
     }
 

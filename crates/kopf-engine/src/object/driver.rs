@@ -14,11 +14,11 @@ use serde_json::Value;
 use tokio::time::sleep_until;
 use tracing::Instrument as _;
 
-use super::ahead::Waited;
+use super::ahead::IndicesWait;
 use super::persisting::Unsaved;
 use super::planning::Cycle;
 use super::runners::Tended;
-use super::standby::StoodBy;
+use super::standby::StandbyOutcome;
 use super::writing::Sending;
 use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
@@ -145,32 +145,32 @@ impl Driver {
             match self.context.enter(&self.identity) {
                 Some(pass) => self.take_over(pass),
                 None => match Box::pin(self.stand_by()).await {
-                    StoodBy::Taken => {}
-                    StoodBy::Quiet => return Some(self.rest()),
-                    StoodBy::Gone => return None,
+                    StandbyOutcome::Taken => {}
+                    StandbyOutcome::Quiet => return Some(self.rest()),
+                    StandbyOutcome::Gone => return None,
                 },
             }
             match self.serve().await {
-                Served::Quiet => return Some(self.rest()),
-                Served::Gone => return None,
-                Served::Stopped => return Some(self.state),
-                Served::Left => self.leave(),
+                HandlingOutcome::Quiet => return Some(self.rest()),
+                HandlingOutcome::Gone => return None,
+                HandlingOutcome::Stopped => return Some(self.state),
+                HandlingOutcome::Left => self.leave(),
             }
         }
     }
 
     /// Handles the object while this replica is responsible for it.
-    async fn serve(&mut self) -> Served {
+    async fn serve(&mut self) -> HandlingOutcome {
         let context = Arc::clone(&self.context);
         if *self.machine.state() == State::AwaitingIndices
-            && Box::pin(self.await_indices()).await == Waited::Over
+            && Box::pin(self.await_indices()).await == IndicesWait::Over
         {
-            return Served::Quiet;
+            return HandlingOutcome::Quiet;
         }
         loop {
             let is_ending = !self.pass.as_ref().is_some_and(Pass::may_begin);
             if is_ending && Box::pin(self.is_to_be_left()).await {
-                return Served::Left;
+                return HandlingOutcome::Left;
             }
             if !is_ending && self.takes_events() {
                 self.guard.becomes(Counted::Working);
@@ -178,7 +178,7 @@ impl Driver {
                 let span = spans::cycle(&context.resource);
                 Box::pin(self.on_events().instrument(span)).await;
                 if *self.machine.state() == State::Gone {
-                    return Served::Gone;
+                    return HandlingOutcome::Gone;
                 }
                 continue;
             }
@@ -188,14 +188,14 @@ impl Driver {
             }
             let Some(deadline) = self.machine.deadline() else {
                 if self.mailbox.close() {
-                    return Served::Quiet;
+                    return HandlingOutcome::Quiet;
                 }
                 continue;
             };
             self.guard.becomes(self.counted());
             tokio::select! {
                 biased;
-                () = context.stop.cancelled() => return Served::Stopped,
+                () = context.stop.cancelled() => return HandlingOutcome::Stopped,
                 () = ended(self.pass.as_ref()), if !is_ending => {}
                 () = self.mailbox.arrival() => {}
                 () = self.state.exit(), if self.machine.is_woken_by_exits() => {
@@ -291,7 +291,7 @@ impl Driver {
 
 /// The result of handling an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Served {
+enum HandlingOutcome {
     /// There is no pending work.
     Quiet,
     /// The object is deleted.

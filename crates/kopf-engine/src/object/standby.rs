@@ -16,7 +16,7 @@ use crate::queueing::{Processing as _, Queued};
 
 /// The result of standing by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StoodBy {
+pub(super) enum StandbyOutcome {
     /// This replica handles the object.
     Taken,
     /// There are no entries to index.
@@ -27,13 +27,13 @@ pub(super) enum StoodBy {
 
 impl Driver {
     /// Indexes queued entries until there are none, or until this replica handles the object.
-    pub(super) async fn stand_by(&mut self) -> StoodBy {
+    pub(super) async fn stand_by(&mut self) -> StandbyOutcome {
         let context = Arc::clone(&self.context);
         let mut is_gone = false;
         loop {
             if let Some(pass) = context.enter(&self.identity) {
                 self.take_over(pass);
-                return StoodBy::Taken;
+                return StandbyOutcome::Taken;
             }
             if !self.mailbox.is_empty() {
                 let _worker_permit = context.worker_permit().await;
@@ -46,9 +46,9 @@ impl Driver {
             self.blocker = None;
             if self.mailbox.close() {
                 return if is_gone {
-                    StoodBy::Gone
+                    StandbyOutcome::Gone
                 } else {
-                    StoodBy::Quiet
+                    StandbyOutcome::Quiet
                 };
             }
         }

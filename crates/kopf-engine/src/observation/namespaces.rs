@@ -246,7 +246,7 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::fake_api::{Answer, Asked, Log, serve};
+    use crate::fake_api::{FakeRequest, FakeResponse, Log, serve};
 
     /// An observer of a cluster with these responses.
     struct Fixture {
@@ -259,18 +259,18 @@ mod tests {
         fn new(
             patterns: &[&str],
             disabled: bool,
-            answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+            respond: impl Fn(&FakeRequest) -> FakeResponse + Send + Sync + 'static,
         ) -> Self {
             let patterns = patterns.iter().map(|text| text.parse().unwrap()).collect();
-            Self::in_scope(Scope::Namespaces(patterns), disabled, answer)
+            Self::in_scope(Scope::Namespaces(patterns), disabled, respond)
         }
 
         fn in_scope(
             scope: Scope,
             disabled: bool,
-            answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+            respond: impl Fn(&FakeRequest) -> FakeResponse + Send + Sync + 'static,
         ) -> Self {
-            let (client, log) = serve(answer);
+            let (client, log) = serve(respond);
             let (sender, published) = watch::channel(None);
             let mut settings = Settings::default();
             settings.scanning.disabled = disabled;
@@ -320,24 +320,24 @@ mod tests {
         listed: Vec<Value>,
     ) -> (
         mpsc::UnboundedSender<Value>,
-        impl Fn(&Asked) -> Answer + Send + Sync,
+        impl Fn(&FakeRequest) -> FakeResponse + Send + Sync,
     ) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let receiver = std::sync::Mutex::new(Some(receiver));
-        let answer = move |asked: &Asked| {
-            if asked.is_watch() {
+        let respond = move |request: &FakeRequest| {
+            if request.is_watch() {
                 let lines = receiver.lock().unwrap().take();
-                lines.map_or(Answer::Never, Answer::Lines)
+                lines.map_or(FakeResponse::Never, FakeResponse::Lines)
             } else {
-                Answer::list("Namespace", &listed)
+                FakeResponse::list("Namespace", &listed)
             }
         };
-        (sender, answer)
+        (sender, respond)
     }
 
     #[tokio::test(start_paused = true)]
     async fn cluster_wide_mode_sends_no_requests() {
-        let fixture = Fixture::in_scope(Scope::Cluster, false, |_| Answer::status(500));
+        let fixture = Fixture::in_scope(Scope::Cluster, false, |_| FakeResponse::status(500));
         assert_eq!(fixture.names().await, names(&["*"]));
         assert!(fixture.log.all().is_empty());
     }
@@ -345,8 +345,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn unmatched_patterns_are_warned_of_once() {
         let captured = capture(Level::WARN);
-        let (lines, answer) = cluster(vec![namespace("a1"), namespace("b")]);
-        let fixture = Fixture::new(&["a*", "b", "c", "d*"], false, answer);
+        let (lines, respond) = cluster(vec![namespace("a1"), namespace("b")]);
+        let fixture = Fixture::new(&["a*", "b", "c", "d*"], false, respond);
         assert_eq!(fixture.names().await, names(&["a1", "b"]));
         let warnings = captured.messages(Level::WARN);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -365,11 +365,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_scanning_plain_names_are_served() {
         let captured = capture(Level::WARN);
-        let fixture = Fixture::new(&["a"], true, |_| Answer::status(500));
+        let fixture = Fixture::new(&["a"], true, |_| FakeResponse::status(500));
         assert_eq!(fixture.names().await, names(&["a"]));
         assert!(fixture.log.all().is_empty());
         assert!(captured.messages(Level::WARN).is_empty());
-        let fixture = Fixture::new(&["a", "b*", "c,d"], true, |_| Answer::status(500));
+        let fixture = Fixture::new(&["a", "b*", "c,d"], true, |_| FakeResponse::status(500));
         assert_eq!(fixture.names().await, names(&["a"]));
         let warnings = captured.messages(Level::WARN);
         assert!(
@@ -381,8 +381,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn terminating_namespaces_are_served_until_they_are_gone() {
         let pending = json!([{"type": "NamespaceFinalizersRemaining", "status": "True"}]);
-        let (lines, answer) = cluster(vec![deleted("app", &pending)]);
-        let fixture = Fixture::new(&["*"], false, answer);
+        let (lines, respond) = cluster(vec![deleted("app", &pending)]);
+        let fixture = Fixture::new(&["*"], false, respond);
         assert_eq!(fixture.names().await, names(&["app"]));
         let gone = json!({"type": "DELETED", "object": deleted("app", &pending)});
         lines.send(gone).unwrap();
@@ -392,8 +392,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn matching_namespaces_come_and_go() {
         let captured = capture(Level::DEBUG);
-        let (lines, answer) = cluster(vec![namespace("app-1"), namespace("kube-system")]);
-        let fixture = Fixture::new(&["app-*"], false, answer);
+        let (lines, respond) = cluster(vec![namespace("app-1"), namespace("kube-system")]);
+        let fixture = Fixture::new(&["app-*"], false, respond);
         assert_eq!(fixture.names().await, names(&["app-1"]));
         let send = |type_: &str, object: Value| {
             lines
@@ -411,8 +411,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_namespace_is_served_until_its_termination_is_not_pending() {
-        let (lines, answer) = cluster(vec![namespace("app")]);
-        let fixture = Fixture::new(&["*"], false, answer);
+        let (lines, respond) = cluster(vec![namespace("app")]);
+        let fixture = Fixture::new(&["*"], false, respond);
         let pending = json!([{"type": "NamespaceContentRemaining", "status": "True",
                               "reason": "SomeResourcesRemain", "message": "things."}]);
         let done = json!([{"type": "NamespaceContentRemaining", "status": "False"}]);
@@ -431,13 +431,13 @@ mod tests {
         let listings = std::sync::Mutex::new(vec![vec![namespace("b")], vec![namespace("a")]]);
         let (sender, receiver) = mpsc::unbounded_channel();
         let receiver = std::sync::Mutex::new(Some(receiver));
-        let fixture = Fixture::new(&["*"], false, move |asked| {
-            if asked.is_watch() {
+        let fixture = Fixture::new(&["*"], false, move |request| {
+            if request.is_watch() {
                 let lines = receiver.lock().unwrap().take();
-                lines.map_or(Answer::Never, Answer::Lines)
+                lines.map_or(FakeResponse::Never, FakeResponse::Lines)
             } else {
                 let listed = listings.lock().unwrap().pop();
-                Answer::list("Namespace", &listed.unwrap_or_default())
+                FakeResponse::list("Namespace", &listed.unwrap_or_default())
             }
         });
         assert_eq!(fixture.names().await, names(&["a"]));
@@ -451,7 +451,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_permissions_plain_names_are_assumed_to_exist() {
         let captured = capture(Level::WARN);
-        let fixture = Fixture::new(&["b", "a", "c*"], false, |_| Answer::status(403));
+        let fixture = Fixture::new(&["b", "a", "c*"], false, |_| FakeResponse::status(403));
         assert_eq!(fixture.names().await, names(&["a", "b"]));
         assert_eq!(
             captured.messages(Level::WARN),
@@ -465,11 +465,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_permissions_to_watch_the_listed_ones_are_served() {
         let captured = capture(Level::WARN);
-        let fixture = Fixture::new(&["*"], false, |asked| {
-            if asked.is_watch() {
-                Answer::status(403)
+        let fixture = Fixture::new(&["*"], false, |request| {
+            if request.is_watch() {
+                FakeResponse::status(403)
             } else {
-                Answer::list("Namespace", &[namespace("a")])
+                FakeResponse::list("Namespace", &[namespace("a")])
             }
         });
         assert_eq!(fixture.names().await, names(&["a"]));
@@ -482,7 +482,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_published_before_the_first_listing() {
-        let fixture = Fixture::new(&["a"], false, |_| Answer::Never);
+        let fixture = Fixture::new(&["a"], false, |_| FakeResponse::Never);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(fixture.published.borrow().is_none());
     }

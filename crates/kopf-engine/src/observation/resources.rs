@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::fake_api::{Answer, Log, discover, kind, serve};
+    use crate::fake_api::{FakeResponse, Log, discover, kind, serve};
 
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -178,19 +178,19 @@ mod tests {
                 ..cluster
             }));
             let served = Arc::clone(&cluster);
-            let (client, log) = serve(move |asked| {
+            let (client, log) = serve(move |request| {
                 let mut cluster = served.lock().unwrap();
-                if let Some(code) = cluster.refused.get(&asked.path) {
-                    Answer::status(*code)
-                } else if asked.path == CRDS && asked.is_watch() {
+                if let Some(code) = cluster.refused.get(&request.path) {
+                    FakeResponse::status(*code)
+                } else if request.path == CRDS && request.is_watch() {
                     let watcher = cluster.watcher.take();
-                    watcher.map_or(Answer::Never, Answer::Lines)
-                } else if asked.path == CRDS {
+                    watcher.map_or(FakeResponse::Never, FakeResponse::Lines)
+                } else if request.path == CRDS {
                     let items: Vec<_> =
                         cluster.listed.iter().map(|name| definition(name)).collect();
-                    Answer::list("CustomResourceDefinition", &items)
+                    FakeResponse::list("CustomResourceDefinition", &items)
                 } else {
-                    discover(asked, &cluster.kinds).unwrap_or_else(|| Answer::status(404))
+                    discover(request, &cluster.kinds).unwrap_or_else(|| FakeResponse::status(404))
                 }
             });
             let mut settings = Settings::default();
@@ -401,8 +401,8 @@ mod tests {
         fixture.send("MODIFIED", "things.one");
         fixture.send_too_old();
         tokio::time::sleep(Duration::from_secs(3_600)).await;
-        let asked = fixture.log.count("/apis");
-        assert!((3..50).contains(&asked), "{asked} times");
+        let scans = fixture.log.count("/apis");
+        assert!((3..50).contains(&scans), "{scans} times");
     }
 
     #[tokio::test(start_paused = true)]
@@ -422,7 +422,7 @@ mod tests {
     async fn without_scanning_definitions_are_not_watched() {
         let fixture = Fixture::new(with(&[kind("one", "things")]), Groups::All, true);
         assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
-        assert!(fixture.log.all().iter().all(|asked| asked.path != CRDS));
+        assert!(fixture.log.all().iter().all(|request| request.path != CRDS));
     }
 
     #[tokio::test(start_paused = true)]

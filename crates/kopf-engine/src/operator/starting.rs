@@ -104,7 +104,7 @@ fn share(
     let daemons = Daemons::new(Arc::clone(&executor), inspect.clone(), root.halt.clone());
     let metrics = &context.metrics;
     let pause = Pause::default();
-    metrics.watch(inspect.census(), pause.clone());
+    metrics.watch(inspect.counts(), pause.clone());
     let posting = metrics.posting();
     Arc::new(Shared {
         registry: Arc::new(registry),

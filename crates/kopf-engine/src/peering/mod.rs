@@ -57,7 +57,7 @@ impl Peerings {
     pub(crate) fn new(shared: &Arc<Shared>, identity: String) -> Self {
         let context = &shared.context;
         let is_first = Arc::new(AtomicBool::new(true));
-        let starting = Starting {
+        let starter = ParticipationStarter {
             shared: Arc::clone(shared),
             identity,
             is_first: Arc::clone(&is_first),
@@ -65,7 +65,7 @@ impl Peerings {
         Self {
             settings: Arc::clone(&context.settings),
             missing: shared.pause.flag("peering CRD is missing"),
-            streams: StreamSet::new(Box::new(move |scope, stop| starting.start(scope, stop))),
+            streams: StreamSet::new(Box::new(move |scope, stop| starter.start(scope, stop))),
             is_first,
             is_warned: false,
         }
@@ -180,13 +180,13 @@ fn peering_scopes(kinds: &[Arc<Resource>], namespaces: &Namespaces) -> BTreeSet<
 }
 
 /// Starts participations in peerings.
-struct Starting {
+struct ParticipationStarter {
     shared: Arc<Shared>,
     identity: String,
     is_first: Arc<AtomicBool>,
 }
 
-impl Starting {
+impl ParticipationStarter {
     fn start(&self, scope: StreamScope, stop: CancellationToken) -> BoxFuture<'static, ()> {
         let context = Arc::clone(&self.shared.context);
         let peering = context.settings.peering.clone();

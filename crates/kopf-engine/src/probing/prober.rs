@@ -35,9 +35,9 @@ impl ReportHandle {
     /// # Cancellation
     /// Cancel-safe: running handlers continue for later requests.
     pub(super) async fn report(&self) -> Option<Arc<Report>> {
-        let (answer, answered) = oneshot::channel();
-        self.0.send(answer).await.ok()?;
-        answered.await.ok()
+        let (sender, receiver) = oneshot::channel();
+        self.0.send(sender).await.ok()?;
+        receiver.await.ok()
     }
 }
 

@@ -15,14 +15,14 @@ use super::prober::ReportHandle;
 use super::readiness::{Condition, Conditions, liveness};
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
-use crate::invocation::Pulse;
+use crate::invocation::Heartbeat;
 use crate::metrics::Format;
 
 /// Time limit for the probe handlers.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time limit for the frontend to react.
-const PULSE_TIMEOUT: Duration = Duration::from_secs(10);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const JSON: &str = "application/json; charset=utf-8";
 
@@ -31,7 +31,7 @@ pub(super) struct Responder {
     pub(super) inspect: Inspect,
     pub(super) client: Client,
     pub(super) barrier: Barrier,
-    pub(super) pulse: Option<Arc<dyn Pulse>>,
+    pub(super) heartbeat: Option<Arc<dyn Heartbeat>>,
     /// The response of the probe path if the operator receives no events.
     pub(super) liveness_mode: LivenessMode,
     pub(super) paths: Paths,
@@ -125,7 +125,10 @@ impl Responder {
             (Condition::Credentials, self.client.has_credentials()),
             (Condition::Discovery, !health_tracker.is_searching()),
             (Condition::Indices, self.barrier.is_lifted()),
-            (Condition::EventLoop, reacts(self.pulse.as_deref()).await),
+            (
+                Condition::EventLoop,
+                reacts(self.heartbeat.as_deref()).await,
+            ),
         ];
         let unmet = conditions.into_iter().filter(|(_, is_met)| !is_met);
         Conditions {
@@ -136,10 +139,10 @@ impl Responder {
     }
 }
 
-/// Returns `false` if the frontend has a pulse and does not react in time.
-pub(super) async fn reacts(pulse: Option<&dyn Pulse>) -> bool {
-    match pulse {
-        Some(pulse) => timeout(PULSE_TIMEOUT, pulse.beat()).await.is_ok(),
+/// Returns `false` if the frontend has a heartbeat and does not react in time.
+pub(super) async fn reacts(heartbeat: Option<&dyn Heartbeat>) -> bool {
+    match heartbeat {
+        Some(heartbeat) => timeout(HEARTBEAT_TIMEOUT, heartbeat.beat()).await.is_ok(),
         None => true,
     }
 }
@@ -176,7 +179,7 @@ mod tests {
 
     use super::super::prober::{Prober, Report};
     use super::*;
-    use crate::fake_api::{Answer, serve};
+    use crate::fake_api::{FakeResponse, serve};
     use crate::metrics::Metrics;
 
     /// A request to an operator, and the response.
@@ -192,9 +195,9 @@ mod tests {
             let (reports, prober) = Prober::new(async move || report.clone());
             let responder = Responder {
                 inspect: self.inspect.clone(),
-                client: serve(|_| Answer::Never).0,
+                client: serve(|_| FakeResponse::Never).0,
                 barrier: Barrier::default(),
-                pulse: None,
+                heartbeat: None,
                 liveness_mode: self.liveness_mode,
                 paths: Paths {
                     probe: Some("/healthz".to_owned()),

@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     let probed = Arc::clone(&shared);
     let (reports, prober) = Prober::new(async move || {
         let context = || Arc::clone(&probed.context);
-        if !reacts(probed.context.pulse.as_deref()).await {
+        if !reacts(probed.context.heartbeat.as_deref()).await {
             return Err(UNRESPONSIVE.to_owned());
         }
         report(activities.run(context).await)
@@ -110,7 +110,7 @@ fn responder(shared: &Shared, site: Site, reports: ReportHandle) -> Responder {
         inspect: shared.inspect.clone(),
         client: context.client.clone(),
         barrier: shared.barrier.clone(),
-        pulse: context.pulse.clone(),
+        heartbeat: context.heartbeat.clone(),
         liveness_mode: if context.settings.process.honest_liveness {
             LivenessMode::Honest
         } else {

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::routing::{Adopted, Processing, Routing};
+use super::routing::{AssignmentChange, Processing, Routing};
 use crate::child_inboxes::Inbox;
 use crate::health::StreamHealth;
 use crate::indexing::Blocker;
@@ -166,7 +166,7 @@ impl<P: Processing> Stream<P> {
                 () = self.stop.cancelled() => break,
                 () = &mut paused => break,
                 () = &mut reassigned => {
-                    if processing.adopt() == Adopted::Gained {
+                    if processing.adopt() == AssignmentChange::Gained {
                         // Other replicas may have handled the added objects meanwhile.
                         break;
                     }

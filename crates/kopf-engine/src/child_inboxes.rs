@@ -1,7 +1,7 @@
 //! Notification of owners about changes of the objects that they own.
 //!
 //! ```text
-//! driver of a child ─► ChildInboxes ─► Inbox of the owners' stream ─► mailbox ─► driver of the owner
+//! driver of a child ─► ChildInboxes ─► Inbox of the owners ─► mailbox of the owner ─► its driver
 //! ```
 //!
 //! An inbox stores the newest version of every changed child until the driver of its owner takes

@@ -90,7 +90,7 @@ impl Election {
         match timeout_at(limit, self.exchange()).await {
             Ok(Ok(())) => self.failures.none(),
             Ok(Err(Failure::Api(error))) => self.failures.add(&error),
-            Ok(Err(Failure::Namesake(error))) => return Err(error.into()),
+            Ok(Err(Failure::DuplicateIdentity(error))) => return Err(error.into()),
             Err(_) => self.failures.add_timeout(),
         }
         self.settle();
@@ -173,5 +173,5 @@ pub(super) enum Failure {
     #[error(transparent)]
     Api(#[from] kopf_client::Error),
     #[error(transparent)]
-    Namesake(#[from] kopf_core::leading::Namesake),
+    DuplicateIdentity(#[from] kopf_core::leading::DuplicateIdentity),
 }

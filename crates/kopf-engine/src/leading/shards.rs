@@ -140,7 +140,7 @@ impl Sharding {
         match timeout_at(limit, self.exchange(phase)).await {
             Ok(Ok(())) => self.failures.none(),
             Ok(Err(Failure::Api(error))) => self.failures.add(&error),
-            Ok(Err(Failure::Namesake(error))) => return Err(error.into()),
+            Ok(Err(Failure::DuplicateIdentity(error))) => return Err(error.into()),
             Err(_) => self.failures.add_timeout(),
         }
         self.settle();

@@ -8,7 +8,9 @@ use futures::FutureExt as _;
 use kopf_core::cause::{Cause, Change, Reason};
 use kopf_core::handler::HandlerId;
 use kopf_core::object::attempted::settle_prediction;
-use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
+use kopf_core::object::handling::{
+    Attempted, Attempts, Concluded, Conclusion, Handling, RunnerExits,
+};
 use kopf_core::object::{Handled, Input};
 use kopf_core::patch::Patch;
 use kopf_core::secrets::{is_secret, redact_body, redact_diff};
@@ -116,8 +118,8 @@ impl Driver {
         self.state
             .note_errors(&operator.metrics, &attempts, &cycle.progress);
         self.conclude_request(&context, cycle);
-        let others = self.others;
-        let concluded = self.conclude(&context, cycle, &attempts, others);
+        let runner_exits = self.runner_exits;
+        let concluded = self.conclude(&context, cycle, &attempts, runner_exits);
         Ok(self.evaluate(reason, cycle, concluded, attempted, logger))
     }
 
@@ -158,7 +160,7 @@ impl Driver {
         context: &ResourceContext,
         cycle: &Cycle,
         attempts: &[Attempted],
-        others: Others,
+        runner_exits: RunnerExits,
     ) -> Result<Concluded, Error> {
         let Some(handling) = handling(context, cycle) else {
             return Ok(Concluded::FINISHED);
@@ -170,7 +172,7 @@ impl Driver {
             made: attempts,
             after: &|| essence_after(context, cycle, &unconcluded),
         };
-        let concluded = handling.conclude(&cycle.progress, attempts, others, &mut patch);
+        let concluded = handling.conclude(&cycle.progress, attempts, runner_exits, &mut patch);
         match concluded {
             Ok(concluded) => {
                 self.patch = patch;

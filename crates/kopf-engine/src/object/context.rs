@@ -10,7 +10,7 @@ use kopf_core::cause::EventType;
 use kopf_core::keys::KeyNaming;
 use kopf_core::object::handling::{Storages, Tracking};
 use kopf_core::object::retriggering::Request;
-use kopf_core::object::{AttemptedEssences, Moment, Standard};
+use kopf_core::object::{AttemptedEssences, Moment, StandardRules};
 use kopf_core::registry::ResourceHandlers;
 use kopf_core::resource::Resource;
 use kopf_core::secrets::{digest_values, is_secret};
@@ -49,7 +49,7 @@ pub(crate) struct ResourceContext {
     /// Cancelled when the stream is stopped.
     pub(crate) stop: CancellationToken,
     /// The rules of the object state machines.
-    pub(crate) rules: Standard,
+    pub(crate) rules: StandardRules,
     /// `true` after all indices have been filled once.
     indexed: AtomicBool,
     limit: Option<Semaphore>,
@@ -92,7 +92,7 @@ impl ResourceContext {
         Self {
             limit: limit.map(|limit| Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))),
             attempted: attempted_naming(settings),
-            rules: Standard {
+            rules: StandardRules {
                 echo_timeout: settings.persistence.consistency_timeout,
                 error_delays: settings.queueing.error_delays.clone(),
                 touching: settings.persistence.touching,

@@ -7,8 +7,8 @@ use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::handler::HandlerId;
-use kopf_core::object::handling::Others;
-use kopf_core::object::{Input, Machine, PendingPatch, Setback, State};
+use kopf_core::object::handling::RunnerExits;
+use kopf_core::object::{BackOffReason, Input, Machine, PendingPatch, State};
 use kopf_core::patch::Patch;
 use serde_json::Value;
 use tokio::time::sleep_until;
@@ -73,7 +73,7 @@ pub(crate) struct Driver {
     /// The facts of the current cycle.
     pub(super) cycle: Option<Box<Cycle>>,
     /// Daemons and timers that delay the deletion of the object.
-    pub(super) others: Others,
+    pub(super) runner_exits: RunnerExits,
     /// The essence that the current cycle stores as handled.
     pub(super) settled: Option<Arc<Value>>,
     /// The changes of asynchronous storages that belong to the patch.
@@ -124,7 +124,7 @@ impl Driver {
             patch: Patch::default(),
             tended: None,
             cycle: None,
-            others: Others::Exited,
+            runner_exits: RunnerExits::Exited,
             settled: None,
             unsaved: Unsaved::default(),
             sending: None,
@@ -236,7 +236,9 @@ impl Driver {
     fn counted(&self) -> Counted {
         match self.machine.state() {
             State::Sleeping { .. } => Counted::Sleeping,
-            State::BackingOff(wait) if *wait.reason() != Setback::Conflict => Counted::BackingOff,
+            State::BackingOff(wait) if *wait.reason() != BackOffReason::Conflict => {
+                Counted::BackingOff
+            }
             _ => Counted::Working,
         }
     }

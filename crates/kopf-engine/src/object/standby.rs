@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
-use kopf_core::object::handling::Others;
+use kopf_core::object::handling::RunnerExits;
 use kopf_core::object::{Input, Machine};
 use kopf_core::patch::Patch;
 
@@ -127,7 +127,7 @@ impl Driver {
         self.patch = Patch::default();
         self.tended = None;
         self.cycle = None;
-        self.others = Others::Exited;
+        self.runner_exits = RunnerExits::Exited;
         self.settled = None;
         self.unsaved = Unsaved::default();
         self.sending = None;

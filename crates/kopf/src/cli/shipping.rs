@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use kopf_core::failure::describe;
 use kopf_core::handler::HandlerKind;
 use kopf_core::namespace::Scope;
-use kopf_core::rights::{Extra, Requirements};
+use kopf_core::rights::{ExtraPermission, Requirements};
 use kopf_core::settings::Replication;
 use kopf_shipping::{Deployment, File, Identity, Launch, Plan, Webhooks};
 use serde_json::Value;
@@ -80,7 +80,7 @@ struct PlanArgs {
 
     /// Permissions for requests of handlers: VERBS:RESOURCE[.GROUP][/SUBRESOURCE]; can be repeated
     #[arg(long, value_name = "PERMISSION")]
-    allow: Vec<Extra>,
+    allow: Vec<ExtraPermission>,
 
     /// File with CRDs of other resources, for their groups and scopes; can be repeated
     #[arg(short = 'f', long = "filename", value_name = "FILE")]

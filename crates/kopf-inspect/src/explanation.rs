@@ -7,9 +7,9 @@ use kopf_core::timestamp;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::events::{Event, Verdict};
+use crate::events::{Event, EventOutcome};
 use crate::handled::Handled;
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::paint::Style;
 use crate::peers::Participant;
 use crate::records::HandlerProgress;
@@ -38,7 +38,7 @@ impl Explanation {
     /// Reads the events and the operators of an object.
     pub(crate) async fn gather(
         cluster: &Cluster,
-        object: Named<'_>,
+        object: ObjectRef<'_>,
         body: &Body,
         storages: &Storages,
     ) -> Self {
@@ -48,11 +48,11 @@ impl Explanation {
         let mut handled = Handled::assess(body, storages, now);
         let events = events.map_err(|error| error.to_string());
         if let (State::Settled, Ok(events)) = (&handled.state, &events) {
-            let mut verdict = Verdict::default();
+            let mut outcome = EventOutcome::default();
             for event in events {
-                verdict.add(event);
+                outcome.add(event);
             }
-            handled.state = verdict.failure().unwrap_or(State::Settled);
+            handled.state = outcome.failure().unwrap_or(State::Settled);
         }
         let last = |mut events: Vec<Event>| {
             let first = events.len().saturating_sub(EVENTS);

@@ -19,7 +19,7 @@ mod failure;
 mod handled;
 mod kinds;
 mod leases;
-mod named;
+mod object_ref;
 mod paint;
 mod peers;
 mod records;
@@ -40,7 +40,7 @@ pub use self::args::Command;
 pub use self::cluster::Cluster;
 pub use self::failure::Failure;
 pub use self::handled::Handled;
-pub use self::named::Named;
+pub use self::object_ref::ObjectRef;
 #[doc(hidden)]
 pub use self::paint::Style;
 pub use self::records::{HandlerProgress, ObjectProgress};

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::changes::{Changes, Extent, remove_state, request_call};
 use crate::cluster::Cluster;
 use crate::failure::{Failure, request_failure};
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::storages::Storages;
 
 /// Upper bound for the number of attempts after conflicts.
@@ -53,7 +53,7 @@ pub enum Released {
 /// If the object does not exist, is being deleted, or cannot be written.
 pub async fn retrigger(
     cluster: &Cluster,
-    object: Named<'_>,
+    object: ObjectRef<'_>,
     storages: &Storages,
     handler: Option<&str>,
 ) -> Result<Retriggered, Failure> {
@@ -81,7 +81,7 @@ pub async fn retrigger(
 /// If the object cannot be written.
 pub async fn release(
     cluster: &Cluster,
-    object: Named<'_>,
+    object: ObjectRef<'_>,
     storages: &Storages,
 ) -> Result<Released, Failure> {
     let make = |body: &Body| Ok(remove_state(body, storages, Extent::Everything));
@@ -92,7 +92,7 @@ pub async fn release(
     })
 }
 
-pub(crate) fn absent(object: Named<'_>) -> Failure {
+pub(crate) fn absent(object: ObjectRef<'_>) -> Failure {
     let failure = Failure::plain(format!("there is no {object}"));
     match object.namespace {
         Some(_) => failure.advise("check the name, and the namespace (-n)"),
@@ -110,12 +110,12 @@ enum Written {
 
 async fn write(
     cluster: &Cluster,
-    object: Named<'_>,
+    object: ObjectRef<'_>,
     make: impl Fn(&Body) -> Result<Changes, Failure>,
 ) -> Result<Written, Failure> {
     let failed = |error: &Error| request_failure(format!("cannot change {object}"), error);
     for attempt in 1..=ATTEMPTS {
-        let Named {
+        let ObjectRef {
             resource,
             namespace,
             name,
@@ -140,7 +140,7 @@ async fn write(
 
 async fn send(
     cluster: &Cluster,
-    object: Named<'_>,
+    object: ObjectRef<'_>,
     body: &Body,
     changes: Changes,
 ) -> Result<Written, Error> {

@@ -5,7 +5,7 @@ use crate::args::{ExplainArgs, ExplainOutput};
 use crate::cluster::Cluster;
 use crate::explanation::Explanation;
 use crate::failure::Failure;
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::screen::Screen;
 
 pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failure> {
@@ -13,7 +13,7 @@ pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failu
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.namespace.of(&cluster, &resource);
-    let object = Named {
+    let object = ObjectRef {
         resource: &resource,
         namespace: namespace.as_deref(),
         name: &args.name,

@@ -12,7 +12,7 @@ use crate::changes::is_held;
 use crate::cluster::{Cluster, Paging, Query};
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::screen::{Answer, Screen};
 use crate::storages::Storages;
 use crate::writing::{Released, release};
@@ -78,8 +78,8 @@ impl Held {
         }
     }
 
-    fn named<'a>(&'a self, resource: &'a Resource) -> Named<'a> {
-        Named {
+    fn object_ref<'a>(&'a self, resource: &'a Resource) -> ObjectRef<'a> {
+        ObjectRef {
             resource,
             namespace: self.namespace.as_deref(),
             name: &self.name,
@@ -103,22 +103,24 @@ pub(super) async fn run(args: &ReleaseArgs, screen: &Screen) -> Result<(), Failu
     warn_of_operators(&cluster, namespace.as_deref(), screen).await;
     if args.dry_run {
         for object in &held {
-            let (named, clause) = (object.named(&resource), object.fate.clause());
-            screen.print(&format!("{named} would be released{clause}\n"));
+            let (object_ref, clause) = (object.object_ref(&resource), object.fate.clause());
+            screen.print(&format!("{object_ref} would be released{clause}\n"));
         }
         return Ok(());
     }
     confirm(args, screen, &held, &resource)?;
     let mut released = Vec::new();
     for object in held {
-        let named = object.named(&resource);
-        match release(&cluster, named, &storages).await? {
+        let object_ref = object.object_ref(&resource);
+        match release(&cluster, object_ref, &storages).await? {
             Released::Removed => {
                 let clause = object.fate.clause();
-                screen.print(&format!("{named} is released{clause}\n"));
+                screen.print(&format!("{object_ref} is released{clause}\n"));
             }
-            Released::Clean => screen.print(&format!("{named} has no state of the operator\n")),
-            Released::Gone => screen.print(&format!("{named} is gone\n")),
+            Released::Clean => {
+                screen.print(&format!("{object_ref} has no state of the operator\n"))
+            }
+            Released::Gone => screen.print(&format!("{object_ref} is gone\n")),
         }
         released.push(object);
     }
@@ -135,7 +137,7 @@ async fn find(
     storages: &Storages,
 ) -> Result<Vec<Held>, Failure> {
     if let Some(name) = &args.name {
-        let object = Named {
+        let object = ObjectRef {
             resource,
             namespace,
             name,
@@ -231,13 +233,15 @@ async fn check_afterwards(
     sleep(REACTION).await;
     // The first objects were released first, so an operator has had the most time to handle them.
     for object in released.iter().take(10) {
-        let named = object.named(resource);
-        let found = cluster.get(resource, named.namespace, named.name).await;
+        let object_ref = object.object_ref(resource);
+        let found = cluster
+            .get(resource, object_ref.namespace, object_ref.name)
+            .await;
         if let Ok(Some(body)) = found
             && is_held(&body, storages)
         {
             screen.warning(&format!(
-                "{named} has state of the operator again: an operator is running; stop it and repeat"
+                "{object_ref} has state of the operator again: an operator is running; stop it and repeat"
             ));
             return;
         }

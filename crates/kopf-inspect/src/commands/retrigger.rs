@@ -2,7 +2,7 @@
 
 use crate::args::RetriggerArgs;
 use crate::failure::Failure;
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::paint::harmless;
 use crate::screen::Screen;
 use crate::writing::{Retriggered, retrigger};
@@ -16,7 +16,7 @@ pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Fai
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.namespace.of(&cluster, &resource);
-    let object = Named {
+    let object = ObjectRef {
         resource: &resource,
         namespace: namespace.as_deref(),
         name: &args.name,

@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::explanation::Explanation;
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::storages::Storages;
 use crate::writing::{Retriggered, absent, retrigger};
 
@@ -68,7 +68,7 @@ impl Api {
     /// Explains the state of one object.
     pub(super) async fn explain(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
         let resource = self.resource(fields)?;
-        let object = fields.named(resource)?;
+        let object = fields.object_ref(resource)?;
         let found = self
             .cluster
             .get(resource, object.namespace, object.name)
@@ -87,7 +87,7 @@ impl Api {
     /// Calls the handlers of an object again.
     pub(super) async fn retrigger(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
         let resource = self.resource(fields)?;
-        let object = fields.named(resource)?;
+        let object = fields.object_ref(resource)?;
         let handler = fields.get("handler").filter(|id| !id.is_empty());
         let done = retrigger(&self.cluster, object, &self.storages, handler).await?;
         let text = match done {
@@ -117,7 +117,7 @@ impl Fields<'_> {
         found.map(|(_, value)| value.as_str())
     }
 
-    fn named<'a>(&'a self, resource: &'a Resource) -> Result<Named<'a>, Problem> {
+    fn object_ref<'a>(&'a self, resource: &'a Resource) -> Result<ObjectRef<'a>, Problem> {
         let name = self.get("name").filter(|name| !name.is_empty());
         let namespace = self.get("namespace").filter(|name| !name.is_empty());
         // Names become parts of paths.
@@ -129,7 +129,7 @@ impl Fields<'_> {
                     && namespace.is_none_or(is_plain)
                     && namespace.is_some() == resource.namespaced =>
             {
-                Ok(Named {
+                Ok(ObjectRef {
                     resource,
                     namespace,
                     name,

@@ -109,7 +109,7 @@ struct PlanArgs {
 
 /// A command with checked options.
 #[derive(Debug)]
-pub(super) enum Shipment {
+pub(super) enum ShippingCommand {
     Crd,
     Rbac(Plan),
     Manifests(Plan, Pods),
@@ -124,13 +124,13 @@ pub(super) struct Pods {
 }
 
 impl RbacArgs {
-    pub(super) fn shipment(&self) -> Result<Shipment, Usage> {
-        Ok(Shipment::Rbac(self.plan.plan()?))
+    pub(super) fn command(&self) -> Result<ShippingCommand, Usage> {
+        Ok(ShippingCommand::Rbac(self.plan.plan()?))
     }
 }
 
 impl ManifestsArgs {
-    pub(super) fn shipment(&self) -> Result<Shipment, Usage> {
+    pub(super) fn command(&self) -> Result<ShippingCommand, Usage> {
         let plan = self.plan.plan()?;
         let image = self.image.clone();
         let pods = Pods {
@@ -138,7 +138,7 @@ impl ManifestsArgs {
             replicas: self.replicas,
             helm: self.helm.clone(),
         };
-        Ok(Shipment::Manifests(plan, pods))
+        Ok(ShippingCommand::Manifests(plan, pods))
     }
 }
 
@@ -188,7 +188,7 @@ fn read(filenames: &[PathBuf]) -> Result<Vec<Value>, Usage> {
 
 type AnyError = Box<dyn std::error::Error>;
 
-impl Shipment {
+impl ShippingCommand {
     pub(super) fn run(self, builder: OperatorBuilder) -> ExitCode {
         match self.text(builder) {
             Ok(text) => print(&text),

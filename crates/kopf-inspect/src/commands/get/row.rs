@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use kopf_core::body::Body;
 use serde_json::{Value, json};
 
-use super::Verdicts;
+use super::EventOutcomes;
 use crate::args::Output;
 use crate::cluster::Cluster;
-use crate::events::Verdict;
+use crate::events::EventOutcome;
 use crate::handled::Handled;
 use crate::paint::{Style, cut};
 use crate::state::{Finalizer, State};
@@ -63,7 +63,7 @@ impl Columns {
 }
 
 impl Row {
-    pub(super) fn new(body: &Body, storages: &Storages, verdicts: &Verdicts) -> Self {
+    pub(super) fn new(body: &Body, storages: &Storages, outcomes: &EventOutcomes) -> Self {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         let handled = Handled::assess(body, storages, Cluster::now());
         let mut row = Self {
@@ -76,14 +76,14 @@ impl Row {
             state: Shown::State(handled.state.clone()),
             handled,
         };
-        row.apply_verdict(body.uid().and_then(|uid| verdicts.get(uid)));
+        row.apply_outcome(body.uid().and_then(|uid| outcomes.get(uid)));
         row
     }
 
     /// Applies the events of the object, which show failures whose records are purged.
-    pub(super) fn apply_verdict(&mut self, verdict: Option<&Verdict>) {
+    pub(super) fn apply_outcome(&mut self, outcome: Option<&EventOutcome>) {
         let own = &self.handled.state;
-        let failure = verdict.and_then(Verdict::failure);
+        let failure = outcome.and_then(EventOutcome::failure);
         let failure = failure.filter(|_| *own == State::Settled);
         self.state = Shown::State(failure.unwrap_or_else(|| own.clone()));
     }

@@ -184,7 +184,7 @@ bench: need-cargo
 	@echo "Building with optimisation (the first time, about 10 minutes)…"
 	@cargo build --quiet --release --package kopf-cli --package kopf-benches --package kopf-python
 	@# A separate workspace, built into the same folder.
-	@cargo build --quiet --release --manifest-path benches/contestants/kube-rs/Cargo.toml \
+	@cargo build --quiet --release --manifest-path benches/implementations/kube-rs/Cargo.toml \
 		--target-dir "$${CARGO_TARGET_DIR:-target}"
 	@echo "Measuring (about 15 minutes; other load distorts the figures)…"
 	@# 1,000 watchers need 1,000 connections.

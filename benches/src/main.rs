@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 
-use crate::operators::Contestant;
+use crate::operators::Implementation;
 use crate::report::{Report, print_status};
 use crate::servers::{ControlPlane, Process};
 
@@ -36,7 +36,7 @@ struct Args {
     without_control_plane: bool,
     /// Operators to compare, in addition to the raw client; all by default
     #[arg(long, value_delimiter = ',')]
-    contestants: Vec<Contestant>,
+    implementations: Vec<Implementation>,
     /// Number of objects to handle; targets apply to the default
     #[arg(long, default_value_t = 5000)]
     objects: u32,
@@ -123,13 +123,13 @@ async fn run(args: &Args) -> Result<()> {
     if is_selected(Part::Memory) {
         memory::measure(&mut report).await?;
     }
-    let contestants: &[_] = match args.contestants.as_slice() {
-        [] if args.without_control_plane => &[Contestant::Ours],
-        [] => &Contestant::ALL,
+    let implementations: &[_] = match args.implementations.as_slice() {
+        [] if args.without_control_plane => &[Implementation::Ours],
+        [] => &Implementation::ALL,
         some => some,
     };
     if is_selected(Part::Operator) && !args.without_control_plane {
-        operators::measure(&mut report, contestants, args.objects).await?;
+        operators::measure(&mut report, implementations, args.objects).await?;
     }
     if is_selected(Part::Quiet) {
         operators::quiet::measure(&mut report, args.quiet_objects).await?;
@@ -144,7 +144,7 @@ async fn run(args: &Args) -> Result<()> {
         operators::timers::measure(&mut report).await?;
     }
     if is_selected(Part::Reviews) {
-        operators::reviews::measure(&mut report, contestants, args.reviews).await?;
+        operators::reviews::measure(&mut report, implementations, args.reviews).await?;
     }
     report.print()
 }

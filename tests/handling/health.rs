@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kopf_engine::invocation::Pulse;
+use kopf_engine::invocation::Heartbeat;
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -195,7 +195,7 @@ fn failed_probe_handlers_are_reported_immediately() {
 /// A frontend that responds after this many seconds.
 struct Reacts(u64);
 
-impl Pulse for Reacts {
+impl Heartbeat for Reacts {
     fn beat(&self) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(Duration::from_secs(self.0)))
     }
@@ -207,7 +207,7 @@ fn unresponsive_frontend_is_unhealthy() {
         for (seconds, expected) in [(9, "200"), (11, "500")] {
             let operator = stage
                 .operator([on::create("make")])
-                .pulse(Reacts(seconds))
+                .heartbeat(Reacts(seconds))
                 .probed()
                 .start()
                 .await;

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::interval;
 
 use crate::load;
-use crate::operators::contestants::sibling;
 use crate::operators::handled::Handled;
+use crate::operators::implementations::sibling;
 use crate::operators::{Bench, WARM_UP, objects};
 use crate::report::{Report, Target, percentile, print_status};
 

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::operators::objects;
 
-/// Upper bound between two objects. The slowest contestant takes seconds to start.
+/// Upper bound between two objects. The slowest implementation takes seconds to start.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A watch that runs until the expected number of objects is handled.

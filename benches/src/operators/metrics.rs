@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::load;
 use crate::operators::handled::Handled;
-use crate::operators::{CREATORS, Contestant, LIMIT, QUIET, WARM_UP, objects};
+use crate::operators::{CREATORS, Implementation, LIMIT, QUIET, WARM_UP, objects};
 use crate::report::{Report, Target, median, print_status};
 use crate::servers::Process;
 
@@ -25,24 +25,24 @@ pub(crate) async fn measure(report: &mut Report, objects: u32) -> Result<()> {
     objects::define(&client).await?;
     let (mut measured, mut unmeasured) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        for (contestant, times) in [
-            (Contestant::Ours, &mut measured),
-            (Contestant::Unmeasured, &mut unmeasured),
+        for (implementation, times) in [
+            (Implementation::Ours, &mut measured),
+            (Implementation::Unmeasured, &mut unmeasured),
         ] {
-            let namespace = format!("bench-metrics-{contestant:?}-{round}").to_lowercase();
-            let time = handle(&sandbox, &client, contestant, &namespace, objects).await;
-            times.push(time.with_context(|| format!("{} in {namespace}", contestant.name()))?);
+            let namespace = format!("bench-metrics-{implementation:?}-{round}").to_lowercase();
+            let time = handle(&sandbox, &client, implementation, &namespace, objects).await;
+            times.push(time.with_context(|| format!("{} in {namespace}", implementation.name()))?);
         }
     }
     sandbox.stop().await.context("the sandbox")?;
     let (measured, unmeasured) = (median(measured), median(unmeasured));
-    for (contestant, time) in [
-        (Contestant::Ours, measured),
-        (Contestant::Unmeasured, unmeasured),
+    for (implementation, time) in [
+        (Implementation::Ours, measured),
+        (Implementation::Unmeasured, unmeasured),
     ] {
         let what = format!(
             "CPU per created object on the sandbox, {}",
-            contestant.name()
+            implementation.name()
         );
         report.add(what, time, "ms", Target::None);
     }
@@ -59,14 +59,14 @@ pub(crate) async fn measure(report: &mut Report, objects: u32) -> Result<()> {
 async fn handle(
     sandbox: &Process,
     client: &Client,
-    contestant: Contestant,
+    implementation: Implementation,
     namespace: &str,
     objects: u32,
 ) -> Result<Duration> {
     load::namespace(client, namespace).await?;
     let folder = TempDir::new()?;
     let log = std::fs::File::create(folder.path().join("log"))?;
-    let running = contestant.start(&sandbox.kubeconfig(), namespace, objects, log)?;
+    let running = implementation.start(&sandbox.kubeconfig(), namespace, objects, log)?;
     let usage = running.usage()?;
     let warm = Handled::watch(client, namespace, "warm", WARM_UP).await?;
     objects::create(client, namespace, "warm", WARM_UP, 1).await?;

@@ -5,9 +5,9 @@
 //! Three scenarios are measured for each operator: objects created while it runs, a restart with
 //! the same, handled objects, and a start with a backlog of new objects.
 
-mod contestants;
 mod entry;
 mod handled;
+mod implementations;
 pub(crate) mod metrics;
 mod objects;
 mod python;
@@ -23,9 +23,9 @@ use anyhow::{Context as _, Result};
 use kube::Client;
 use tempfile::TempDir;
 
-pub(crate) use self::contestants::Contestant;
-use self::contestants::Running;
 use self::handled::Handled;
+pub(crate) use self::implementations::Implementation;
+use self::implementations::Running;
 use crate::load;
 use crate::report::{Report, Target, print_status};
 use crate::servers::ControlPlane;
@@ -46,10 +46,10 @@ pub(crate) struct Bench {
     folder: TempDir,
 }
 
-/// The results of one contestant.
+/// The results of one implementation.
 #[derive(Debug)]
 struct Figures {
-    contestant: Contestant,
+    implementation: Implementation,
     per_object: Duration,
     peak: f64,
     resume: Duration,
@@ -65,14 +65,14 @@ struct Throughput {
     cpu: Duration,
 }
 
-/// Measures the contestants, and reports the figures at the end, grouped by measurement.
+/// Measures the implementations, and reports the figures at the end, grouped by measurement.
 pub(crate) async fn measure(
     report: &mut Report,
-    contestants: &[Contestant],
+    implementations: &[Implementation],
     objects: u32,
 ) -> Result<()> {
-    for contestant in contestants {
-        contestant.install().await?;
+    for implementation in implementations {
+        implementation.install().await?;
     }
     let control_plane = ControlPlane::start().await?;
     let client = control_plane.client().await?;
@@ -85,28 +85,28 @@ pub(crate) async fn measure(
     };
     let mut figures = Vec::new();
     // Warm-up: a server is slower after its start.
-    bench.backlog(Contestant::Raw, 0).await?;
-    // The speed of the server changes over time: each contestant is compared with the raw client
-    // immediately before and after it.
-    let mut raw = vec![bench.backlog(Contestant::Raw, 1).await?];
-    for (round, contestant) in contestants.iter().enumerate() {
-        let name = contestant.name();
+    bench.backlog(Implementation::Raw, 0).await?;
+    // The speed of the server changes over time: each implementation is compared with the raw
+    // client immediately before and after it.
+    let mut raw = vec![bench.backlog(Implementation::Raw, 1).await?];
+    for (round, implementation) in implementations.iter().enumerate() {
+        let name = implementation.name();
         print_status(format_args!("Operators: {objects} objects, {name}…"));
-        let measured = bench.figures(*contestant).await;
+        let measured = bench.figures(*implementation).await;
         figures.push(measured.with_context(|| format!("{name}; its log:\n{}", bench.log_end()))?);
-        raw.push(bench.backlog(Contestant::Raw, round + 2).await?);
+        raw.push(bench.backlog(Implementation::Raw, round + 2).await?);
     }
     add(report, &figures, &raw, objects);
-    if contestants.contains(&Contestant::Ours) {
+    if implementations.contains(&Implementation::Ours) {
         entry::measure(report, &bench).await?;
     }
     bench.control_plane.stop().await
 }
 
 impl Bench {
-    fn start(&self, contestant: Contestant, namespace: &str) -> Result<Running> {
+    fn start(&self, implementation: Implementation, namespace: &str) -> Result<Running> {
         let log = std::fs::File::create(self.log())?;
-        contestant.start(
+        implementation.start(
             self.control_plane.kubeconfig(),
             namespace,
             self.objects,
@@ -114,7 +114,7 @@ impl Bench {
         )
     }
 
-    /// Returns the log file of the contestant that was started last.
+    /// Returns the log file of the implementation that was started last.
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
@@ -123,18 +123,21 @@ impl Bench {
         log_end(&self.log())
     }
 
-    async fn figures(&self, contestant: Contestant) -> Result<Figures> {
+    async fn figures(&self, implementation: Implementation) -> Result<Figures> {
         // The backlog goes first, as it is compared with the raw client before it.
-        let throughput = self.backlog(contestant, 0).await.context("backlog")?;
-        let namespace = format!("bench-{contestant:?}").to_lowercase();
+        let throughput = self.backlog(implementation, 0).await.context("backlog")?;
+        let namespace = format!("bench-{implementation:?}").to_lowercase();
         load::namespace(&self.client, &namespace).await?;
-        let (per_object, peak) = self.live(contestant, &namespace).await.context("created")?;
+        let (per_object, peak) = self
+            .live(implementation, &namespace)
+            .await
+            .context("created")?;
         let resume = self
-            .resume(contestant, &namespace)
+            .resume(implementation, &namespace)
             .await
             .context("resume")?;
         Ok(Figures {
-            contestant,
+            implementation,
             per_object,
             peak,
             resume,
@@ -143,9 +146,13 @@ impl Bench {
     }
 
     /// Creates objects while it runs. Returns the CPU time per object and the peak memory.
-    async fn live(&self, contestant: Contestant, namespace: &str) -> Result<(Duration, f64)> {
+    async fn live(
+        &self,
+        implementation: Implementation,
+        namespace: &str,
+    ) -> Result<(Duration, f64)> {
         let (client, objects) = (&self.client, self.objects);
-        let running = self.start(contestant, namespace)?;
+        let running = self.start(implementation, namespace)?;
         let usage = running.usage()?;
         let warm = Handled::watch(client, namespace, "warm", WARM_UP).await?;
         objects::create(client, namespace, "warm", WARM_UP, 1).await?;
@@ -166,8 +173,8 @@ impl Bench {
     }
 
     /// Starts it with handled objects. Returns the CPU time until it is idle.
-    async fn resume(&self, contestant: Contestant, namespace: &str) -> Result<Duration> {
-        let running = self.start(contestant, namespace)?;
+    async fn resume(&self, implementation: Implementation, namespace: &str) -> Result<Duration> {
+        let running = self.start(implementation, namespace)?;
         let usage = running.usage()?;
         usage.quiet(QUIET, LIMIT).await?;
         let time = usage.cpu()?;
@@ -176,13 +183,13 @@ impl Bench {
     }
 
     /// Starts it with a backlog of objects. Returns the throughput without start and end.
-    async fn backlog(&self, contestant: Contestant, round: usize) -> Result<Throughput> {
+    async fn backlog(&self, implementation: Implementation, round: usize) -> Result<Throughput> {
         let (client, objects) = (&self.client, self.objects);
-        let namespace = format!("bench-backlog-{contestant:?}-{round}").to_lowercase();
+        let namespace = format!("bench-backlog-{implementation:?}-{round}").to_lowercase();
         load::namespace(client, &namespace).await?;
         objects::create(client, &namespace, "object", objects, CREATORS).await?;
         let handled = Handled::watch(client, &namespace, "object", objects).await?;
-        let running = self.start(contestant, &namespace)?;
+        let running = self.start(implementation, &namespace)?;
         let usage = running.usage()?;
         let times = handled.times().await?;
         let (peak, cpu) = (usage.peak_megabytes()?, usage.cpu()?);
@@ -203,22 +210,22 @@ impl Bench {
 
 /// Adds all figures. Targets apply to our operator only.
 fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u32) {
-    let budget = |contestant, target| match contestant {
-        Contestant::Ours => target,
+    let budget = |implementation, target| match implementation {
+        Implementation::Ours => target,
         _ => Target::None,
     };
-    let python = |contestant, limit| match contestant {
-        Contestant::Python | Contestant::PythonSync => Some(Target::AtMost(limit)),
+    let python = |implementation, limit| match implementation {
+        Implementation::Python | Implementation::PythonSync => Some(Target::AtMost(limit)),
         _ => None,
     };
     for figure in figures {
         report.add(
-            format!("CPU per created object, {}", figure.contestant.name()),
+            format!("CPU per created object, {}", figure.implementation.name()),
             figure.per_object.as_secs_f64() * 1000.0,
             "ms",
-            match figure.contestant {
-                Contestant::Python => Target::AtMost(1.0),
-                Contestant::PythonSync => Target::AtMost(1.3),
+            match figure.implementation {
+                Implementation::Python => Target::AtMost(1.0),
+                Implementation::PythonSync => Target::AtMost(1.3),
                 _ => Target::None,
             },
         );
@@ -228,19 +235,19 @@ fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u3
         report.add(
             format!(
                 "peak memory, {objects} objects created, {}",
-                figure.contestant.name()
+                figure.implementation.name()
             ),
             figure.peak,
             "MB",
-            python(figure.contestant, 70.0)
-                .unwrap_or_else(|| budget(figure.contestant, Target::AtMost(24.0))),
+            python(figure.implementation, 70.0)
+                .unwrap_or_else(|| budget(figure.implementation, Target::AtMost(24.0))),
         );
     }
     for figure in figures {
         report.add(
             format!(
                 "peak memory, {objects} objects waiting at the start, {}",
-                figure.contestant.name()
+                figure.implementation.name()
             ),
             figure.throughput.peak,
             "MB",
@@ -255,36 +262,36 @@ fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u3
     };
     for figure in figures {
         report.add(
-            format!("throughput, {}", figure.contestant.name()),
+            format!("throughput, {}", figure.implementation.name()),
             figure.throughput.per_second,
             "objects per second",
             Target::None,
         );
     }
     report.add(
-        format!("throughput, {}", Contestant::Raw.name()),
+        format!("throughput, {}", Implementation::Raw.name()),
         mean(raw),
         "objects per second",
         Target::None,
     );
     for (figure, around) in figures.iter().zip(raw.windows(2)) {
         report.add(
-            format!("throughput, {} / raw client", figure.contestant.name()),
+            format!("throughput, {} / raw client", figure.implementation.name()),
             figure.throughput.per_second / mean(around),
             "times",
-            budget(figure.contestant, Target::AtLeast(0.95)),
+            budget(figure.implementation, Target::AtLeast(0.95)),
         );
     }
     for figure in figures {
         report.add(
             format!(
                 "CPU to resume {objects} handled objects, {}",
-                figure.contestant.name()
+                figure.implementation.name()
             ),
             figure.resume.as_secs_f64(),
             "s",
-            python(figure.contestant, 0.5)
-                .unwrap_or_else(|| budget(figure.contestant, Target::AtMost(0.25))),
+            python(figure.implementation, 0.5)
+                .unwrap_or_else(|| budget(figure.implementation, Target::AtMost(0.25))),
         );
     }
 }
@@ -295,22 +302,22 @@ fn add_cpu_ratios(report: &mut Report, figures: &[Figures], raw: &[Throughput], 
     let rounds = u32::try_from(raw.len()).unwrap_or(u32::MAX);
     let patched = patched.as_secs_f64() / f64::from(rounds) / f64::from(objects);
     report.add(
-        format!("CPU per patched object, {}", Contestant::Raw.name()),
+        format!("CPU per patched object, {}", Implementation::Raw.name()),
         patched * 1000.0,
         "ms",
         Target::None,
     );
-    let per_object = |contestant| {
+    let per_object = |implementation| {
         let mut figures = figures.iter();
-        let figure = figures.find(|figure| figure.contestant == contestant)?;
+        let figure = figures.find(|figure| figure.implementation == implementation)?;
         Some(figure.per_object.as_secs_f64())
     };
-    let Some(ours) = per_object(Contestant::Ours) else {
+    let Some(ours) = per_object(Implementation::Ours) else {
         return;
     };
     let others = [
-        (Contestant::Kube, Target::AtMost(0.5)),
-        (Contestant::Original, Target::None),
+        (Implementation::Kube, Target::AtMost(0.5)),
+        (Implementation::Original, Target::None),
     ];
     for (other, target) in others {
         if let Some(theirs) = per_object(other) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use tokio::process::Command;
 
-use super::contestants::{folder, install as install_packages, sibling};
+use super::implementations::{folder, install as install_packages, sibling};
 use crate::servers;
 
 /// File names of the extension: of Cargo and of Python.

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::load;
 use crate::operators::handled::Handled;
-use crate::operators::{CREATORS, Contestant, objects};
+use crate::operators::{CREATORS, Implementation, objects};
 use crate::report::{Report, Target, print_status};
 use crate::servers::Process;
 
@@ -28,7 +28,7 @@ pub(crate) async fn measure(report: &mut Report, objects: u32) -> Result<()> {
     let folder = TempDir::new()?;
     let start = || {
         let log = std::fs::File::create(folder.path().join("log"))?;
-        Contestant::Ours.start(&sandbox.kubeconfig(), NAMESPACE, objects, log)
+        Implementation::Ours.start(&sandbox.kubeconfig(), NAMESPACE, objects, log)
     };
     objects::define(&client).await?;
     load::namespace(&client, NAMESPACE).await?;

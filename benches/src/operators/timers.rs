@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use crate::load;
-use crate::operators::contestants::sibling;
+use crate::operators::implementations::sibling;
 use crate::operators::{CREATORS, objects};
 use crate::report::{Report, Target, print_status};
 use crate::servers::Process;
@@ -91,7 +91,7 @@ struct Figures {
 }
 
 async fn figures(running: &Child, beginning: Duration, window: Duration) -> Result<Figures> {
-    let usage = Usage::of(running.id().context("the contestant has exited")?);
+    let usage = Usage::of(running.id().context("the implementation has exited")?);
     sleep(beginning).await;
     let before = usage.cpu()?;
     sleep(window).await;

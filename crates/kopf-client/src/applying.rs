@@ -76,11 +76,11 @@ mod tests {
         let conflict = target.apply("m", FieldOwnership::Respect, &object).await;
         assert!(conflict.unwrap_err().is_conflict());
         assert_eq!(target.get().await.unwrap(), None);
-        let asked = script.asked();
+        let requests = script.requests();
         let path = "/apis/kopf.dev/v1/kopfexamples/a?fieldManager=a%20b";
-        assert_eq!(asked[0].path, path);
-        assert_eq!(asked[0].headers["content-type"], APPLY);
-        assert_eq!(asked[0].body, object.to_string());
-        assert_eq!(asked[1].path, format!("{path}&force=true"));
+        assert_eq!(requests[0].path, path);
+        assert_eq!(requests[0].headers["content-type"], APPLY);
+        assert_eq!(requests[0].body, object.to_string());
+        assert_eq!(requests[1].path, format!("{path}&force=true"));
     }
 }

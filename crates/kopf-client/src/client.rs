@@ -7,14 +7,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use kopf_core::settings::Networking;
-use kube::client::Body as Outgoing;
+use kube::client::Body as RequestBody;
 use tokio::sync::Semaphore;
 use tower::{BoxError, Service};
 
 use crate::error::Error;
 use crate::grant::{Grant, GrantSource};
 use crate::observing::{RequestObserver, RequestSeries, RequestTarget, observed};
-use crate::transport::{Answer, Channel, Incoming};
+use crate::transport::{Channel, ResponseBody, ResponseFuture};
 
 /// A client of one cluster. Cloning is cheap, and clones share their connections.
 ///
@@ -48,7 +48,7 @@ struct Inner {
 /// The part that does not depend on settings.
 #[derive(Clone)]
 struct Route {
-    way: Way,
+    source: ChannelSource,
     /// A seed for jitter, so that the delays of clients differ.
     seed: u64,
     kube: Arc<OnceLock<kube::Client>>,
@@ -57,11 +57,11 @@ struct Route {
 
 /// The transport of requests.
 #[derive(Clone)]
-enum Way {
+enum ChannelSource {
     /// A fixed transport.
     Fixed(Channel),
     /// A transport with the current credentials.
-    Source(Arc<dyn GrantSource>),
+    Grants(Arc<dyn GrantSource>),
 }
 
 impl Client {
@@ -69,7 +69,7 @@ impl Client {
     /// own credentials, if it needs any.
     pub fn from_service<S, B>(service: S, default_namespace: impl Into<String>) -> Self
     where
-        S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
         S::Error: Into<BoxError>,
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -79,16 +79,16 @@ impl Client {
     }
 
     pub(crate) fn from_channel(channel: Channel, seed: u64) -> Self {
-        Self::by(Way::Fixed(channel), seed)
+        Self::by(ChannelSource::Fixed(channel), seed)
     }
 
     pub(crate) fn from_source(source: Arc<dyn GrantSource>, seed: u64) -> Self {
-        Self::by(Way::Source(source), seed)
+        Self::by(ChannelSource::Grants(source), seed)
     }
 
-    fn by(way: Way, seed: u64) -> Self {
+    fn by(source: ChannelSource, seed: u64) -> Self {
         let route = Route {
-            way,
+            source,
             seed,
             kube: Arc::default(),
             observer: None,
@@ -126,17 +126,17 @@ impl Client {
 
     /// Returns `true` if requests can be sent without waiting for a login.
     pub fn has_credentials(&self) -> bool {
-        self.0.route.way.channel().is_some()
+        self.0.route.source.channel().is_some()
     }
 
     /// Returns the namespace of the credentials, for requests without a namespace.
     pub fn default_namespace(&self) -> Option<Arc<str>> {
-        self.0.route.way.channel()?.default_namespace().cloned()
+        self.0.route.source.channel()?.default_namespace().cloned()
     }
 
     /// Waits for credentials, and returns their namespace; `None` if they have none.
     pub async fn suggested_namespace(&self) -> Result<Option<Arc<str>>, Error> {
-        drop(self.passage().await?);
+        drop(self.request_channel().await?);
         Ok(self.default_namespace())
     }
 
@@ -150,13 +150,13 @@ impl Client {
         let make = |channel: Option<&Channel>| {
             let namespace = channel.and_then(Channel::default_namespace);
             let namespace = namespace.map_or("default", |namespace| &**namespace);
-            let shared = Shared {
-                way: route.way.clone(),
+            let service = KubeService {
+                source: route.source.clone(),
                 observer: route.observer.clone(),
             };
-            kube::Client::new(shared, namespace)
+            kube::Client::new(service, namespace)
         };
-        match (route.kube.get(), route.way.channel()) {
+        match (route.kube.get(), route.source.channel()) {
             (Some(made), _) => made.clone(),
             // Before the first login, the namespace is unknown and must not be cached.
             (None, None) => make(None),
@@ -175,7 +175,7 @@ impl Client {
     /// Returns the address of the server, for messages; empty if it is in process, or not known
     /// yet.
     pub(crate) fn server(&self) -> Arc<str> {
-        let channel = self.0.route.way.channel();
+        let channel = self.0.route.source.channel();
         channel.map_or_else(|| Arc::from(""), |channel| Arc::clone(channel.server()))
     }
 
@@ -190,37 +190,37 @@ impl Client {
     }
 
     /// Returns the transport for one request. With a vault, waits for credentials.
-    pub(crate) async fn passage(&self) -> Result<Passage<'_>, Error> {
-        match &self.0.route.way {
-            Way::Fixed(channel) => Ok(Passage::Fixed(channel)),
-            Way::Source(source) => {
+    pub(crate) async fn request_channel(&self) -> Result<RequestChannel<'_>, Error> {
+        match &self.0.route.source {
+            ChannelSource::Fixed(channel) => Ok(RequestChannel::Fixed(channel)),
+            ChannelSource::Grants(source) => {
                 let picked = match source.try_pick() {
                     Some(picked) => picked,
                     None => source.pick().await,
                 };
-                Ok(Passage::Granted(&**source, picked?))
+                Ok(RequestChannel::Granted(&**source, picked?))
             }
         }
     }
 }
 
-impl Way {
+impl ChannelSource {
     fn channel(&self) -> Option<Channel> {
         match self {
             Self::Fixed(channel) => Some(channel.clone()),
-            Self::Source(source) => source.peek().map(|grant| grant.channel().clone()),
+            Self::Grants(source) => source.peek().map(|grant| grant.channel().clone()),
         }
     }
 }
 
 /// The transport of one request.
-pub(crate) enum Passage<'a> {
+pub(crate) enum RequestChannel<'a> {
     Fixed(&'a Channel),
     Granted(&'a dyn GrantSource, Arc<Grant>),
 }
 
-impl Passage<'_> {
-    pub(crate) fn send(&self, request: Request<Outgoing>) -> Answer {
+impl RequestChannel<'_> {
+    pub(crate) fn send(&self, request: Request<RequestBody>) -> ResponseFuture {
         match self {
             Self::Fixed(channel) => channel.send(request),
             Self::Granted(_, grant) => grant.channel().send(request),
@@ -262,33 +262,33 @@ impl fmt::Debug for Client {
 }
 
 /// The transport as a service for kube's client.
-struct Shared {
-    way: Way,
+struct KubeService {
+    source: ChannelSource,
     observer: Option<Arc<dyn RequestObserver>>,
 }
 
-impl Service<Request<Outgoing>> for Shared {
-    type Response = Response<Incoming>;
+impl Service<Request<RequestBody>> for KubeService {
+    type Response = Response<ResponseBody>;
     type Error = BoxError;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Outgoing>) -> Answer {
+    fn call(&mut self, request: Request<RequestBody>) -> ResponseFuture {
         let series = self.observer.as_ref().map(|observer| {
             let path = request.uri().path_and_query();
             let path = path.map_or("", |path| path.as_str());
             observer.begin(RequestTarget::parse(request.method(), path))
         });
-        let answer = match &self.way {
-            Way::Fixed(channel) => channel.send(request),
-            Way::Source(source) => source.carry(request),
+        let response = match &self.source {
+            ChannelSource::Fixed(channel) => channel.send(request),
+            ChannelSource::Grants(source) => source.carry(request),
         };
         match series {
-            Some(series) => Box::pin(observed(series, answer)),
-            None => answer,
+            Some(series) => Box::pin(observed(series, response)),
+            None => response,
         }
     }
 }

@@ -39,12 +39,12 @@ mod tests {
         post(&client, "ns", &event, &none).await.unwrap();
         let error = post(&client, "ns", &event, &none).await.unwrap_err();
         assert!(error.is_forbidden());
-        let asked = script.asked().remove(0);
+        let request = script.requests().remove(0);
         assert_eq!(
-            (asked.method, asked.body),
+            (request.method, request.body),
             (Method::POST, event.to_string().into())
         );
-        assert_eq!(asked.path, "/api/v1/namespaces/ns/events");
+        assert_eq!(request.path, "/api/v1/namespaces/ns/events");
     }
 
     #[tokio::test(start_paused = true)]
@@ -53,7 +53,7 @@ mod tests {
         let backoffs = Backoffs::finite([Duration::from_secs(7), Duration::from_secs(70)]);
         let began = Instant::now();
         post(&client, "ns", &json!({}), &backoffs).await.unwrap();
-        assert_eq!(script.asked().len(), 3);
+        assert_eq!(script.requests().len(), 3);
         assert_eq!(began.elapsed().as_secs(), 77);
     }
 }

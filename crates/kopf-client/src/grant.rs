@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
 use http::Request;
-use kube::client::Body as Outgoing;
+use kube::client::Body as RequestBody;
 use tokio::time::Instant;
 
 use crate::error::LoginError;
-use crate::transport::{Answer, Channel};
+use crate::transport::{Channel, ResponseFuture};
 
 /// The identity of credentials, to recognise rejected ones when they are retrieved again.
 #[derive(Clone)]
@@ -106,5 +106,5 @@ pub(crate) trait GrantSource: Send + Sync {
     fn distrust(&self, grant: &Arc<Grant>, error: &dyn fmt::Display);
 
     /// Sends a request of kube's client, again after each rejection of the credentials.
-    fn carry(&self, request: Request<Outgoing>) -> Answer;
+    fn carry(&self, request: Request<RequestBody>) -> ResponseFuture;
 }

@@ -44,11 +44,11 @@ pub async fn list(
         let mut items = Vec::new();
         let mut next = String::new();
         let expired = loop {
-            let answer = match client.ask(Call::get(page(&path, size, &next))).await {
+            let response = match client.ask(Call::get(page(&path, size, &next))).await {
                 Err(error) if error.is_gone() && size > 0 => break true,
-                answer => answer?,
+                response => response?,
             };
-            let mut page = Page::parse(&answer)?;
+            let mut page = Page::parse(&response)?;
             while let Some(item) = page.next_item(ManagedFields::Drop) {
                 items.push(item?);
             }
@@ -120,9 +120,9 @@ struct Metadata<'a> {
 }
 
 impl Page {
-    pub(crate) fn parse(answer: &Bytes) -> Result<Self, Error> {
-        let whole: Whole<'_> =
-            serde_json::from_slice(answer).map_err(|error| Error::malformed("the list", &error))?;
+    pub(crate) fn parse(response: &Bytes) -> Result<Self, Error> {
+        let whole: Whole<'_> = serde_json::from_slice(response)
+            .map_err(|error| Error::malformed("the list", &error))?;
         let own = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned).unwrap_or_default();
         let metadata = whole.metadata.unwrap_or_default();
         let kind = own(whole.kind);
@@ -138,7 +138,7 @@ impl Page {
         };
         let items: Vec<Bytes> = items
             .into_iter()
-            .map(|item| answer.slice_ref(item.get().as_bytes()))
+            .map(|item| response.slice_ref(item.get().as_bytes()))
             .collect();
         Ok(Self {
             items: items.into_iter(),
@@ -230,11 +230,11 @@ mod tests {
 
     #[test]
     fn items_have_their_own_memory() {
-        let answer = Bytes::from(part(&["a"], "5", "").to_string());
-        let mut page = Page::parse(&answer).unwrap();
+        let response = Bytes::from(part(&["a"], "5", "").to_string());
+        let mut page = Page::parse(&response).unwrap();
         let item = page.next_item(ManagedFields::Drop).unwrap().unwrap();
         drop(page);
-        assert!(answer.is_unique(), "the item keeps the page");
+        assert!(response.is_unique(), "the item keeps the page");
         assert_eq!(item.key.name.as_deref(), Some("a"));
     }
 

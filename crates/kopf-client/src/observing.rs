@@ -14,7 +14,7 @@ use tower::BoxError;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, trace_span};
 
-use crate::transport::Incoming;
+use crate::transport::ResponseBody;
 
 /// The verb of a request, as in RBAC rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,31 +173,31 @@ pub(crate) fn request_span(method: &Method, path: &str) -> Span {
 /// Waits for a response in a span.
 pub(crate) async fn traced(
     span: Span,
-    answer: impl Future<Output = Result<Response<Incoming>, BoxError>>,
-) -> Result<Response<Incoming>, BoxError> {
-    let answer = answer.instrument(span.clone()).await;
-    if let Ok(response) = &answer {
+    response: impl Future<Output = Result<Response<ResponseBody>, BoxError>>,
+) -> Result<Response<ResponseBody>, BoxError> {
+    let response = response.instrument(span.clone()).await;
+    if let Ok(response) = &response {
         span.record("http.response.status_code", response.status().as_u16());
     }
-    answer
+    response
 }
 
 /// Waits for a response, and reports it.
 pub(crate) async fn observed(
     series: Arc<dyn RequestSeries>,
-    answer: impl Future<Output = Result<Response<Incoming>, BoxError>>,
-) -> Result<Response<Incoming>, BoxError> {
+    response: impl Future<Output = Result<Response<ResponseBody>, BoxError>>,
+) -> Result<Response<ResponseBody>, BoxError> {
     let mut observation = Observation {
         series,
         since: Instant::now(),
         outcome: RequestOutcome::Cancelled,
     };
-    let answer = answer.await;
-    observation.outcome = match &answer {
+    let response = response.await;
+    observation.outcome = match &response {
         Ok(response) => RequestOutcome::Response(response.status().as_u16()),
         Err(_) => RequestOutcome::Failed,
     };
-    answer
+    response
 }
 
 /// A request under way. Reports its outcome when it is dropped.

@@ -51,9 +51,9 @@ impl Target<'_> {
         kind: PatchKind,
         payload: &Value,
     ) -> Result<Option<PatchResponse>, Error> {
-        let answer = self.send(subresource, kind, payload).await?;
-        answer
-            .map(|answer| PatchResponse::read(answer, payload))
+        let response = self.send(subresource, kind, payload).await?;
+        response
+            .map(|response| PatchResponse::read(response, payload))
             .transpose()
     }
 
@@ -65,8 +65,8 @@ impl Target<'_> {
         kind: PatchKind,
         payload: &Value,
     ) -> Result<bool, Error> {
-        let answer = self.send(subresource, kind, payload).await?;
-        Ok(answer.is_some())
+        let response = self.send(subresource, kind, payload).await?;
+        Ok(response.is_some())
     }
 
     /// Reads the object; `None` if it does not exist.
@@ -90,7 +90,7 @@ impl Target<'_> {
             .url(self.namespace, Some(self.name), subresource)?;
         let call = Call::with_content(Method::PATCH, path, kind.content_type(), payload);
         match self.client.ask(call).await {
-            Ok(answer) => Ok(Some(answer)),
+            Ok(response) => Ok(Some(response)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -167,16 +167,16 @@ mod tests {
     #[tokio::test]
     async fn deeply_nested_responses_are_parsed() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(600), "}".repeat(600));
-        let answer = format!(r#"{{"metadata": {{"resourceVersion": "7"}}, "spec": {deep}}}"#);
-        let (client, _) = Script::new([text(200, &answer)]);
+        let response = format!(r#"{{"metadata": {{"resourceVersion": "7"}}, "spec": {deep}}}"#);
+        let (client, _) = Script::new([text(200, &response)]);
         let (kind, payload) = (PatchKind::Merge, json!({"spec": {"x": null}}));
         let examples = examples();
         let target = target(&client, &examples);
         let body = target.patch(None, kind, &payload).await;
-        let answer = body.unwrap().unwrap();
-        assert_eq!(answer.part().resource_version(), Some("7"));
-        assert!(answer.part().spec()["a"]["a"].is_object());
-        assert!(answer.body().unwrap().spec()["a"]["a"].is_object());
+        let response = body.unwrap().unwrap();
+        assert_eq!(response.part().resource_version(), Some("7"));
+        assert!(response.part().spec()["a"]["a"].is_object());
+        assert!(response.body().unwrap().spec()["a"]["a"].is_object());
     }
 
     #[tokio::test]
@@ -187,21 +187,24 @@ mod tests {
         let examples = examples();
         let target = target(&client, &examples);
         let body = target.patch(None, kind, &payload).await;
-        let answer = body.unwrap().unwrap();
-        assert_eq!(answer.part().resource_version(), Some("7"));
-        assert_eq!(answer.body().unwrap().value(), &object);
+        let response = body.unwrap().unwrap();
+        assert_eq!(response.part().resource_version(), Some("7"));
+        assert_eq!(response.body().unwrap().value(), &object);
         assert_eq!(
-            answer.body_with(ManagedFields::Drop).unwrap().value(),
+            response.body_with(ManagedFields::Drop).unwrap().value(),
             &object
         );
-        let asked = script.asked().remove(0);
-        assert_eq!(asked.method, Method::PATCH);
-        assert_eq!(asked.path, "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a");
+        let request = script.requests().remove(0);
+        assert_eq!(request.method, Method::PATCH);
         assert_eq!(
-            asked.headers["content-type"],
+            request.path,
+            "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a"
+        );
+        assert_eq!(
+            request.headers["content-type"],
             "application/merge-patch+json"
         );
-        assert_eq!(asked.body, payload.to_string());
+        assert_eq!(request.body, payload.to_string());
     }
 
     async fn status(client: &Client) -> Result<Option<PatchResponse>, Error> {
@@ -215,12 +218,15 @@ mod tests {
     async fn absent_objects_are_not_an_error() {
         let (client, script) = Script::new([refusal(404)]);
         assert!(status(&client).await.unwrap().is_none());
-        let asked = script.asked().remove(0);
+        let request = script.requests().remove(0);
         assert_eq!(
-            asked.path,
+            request.path,
             "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a/status"
         );
-        assert_eq!(asked.headers["content-type"], "application/json-patch+json");
+        assert_eq!(
+            request.headers["content-type"],
+            "application/json-patch+json"
+        );
     }
 
     #[tokio::test]
@@ -255,6 +261,6 @@ mod tests {
         };
         let error = nowhere.patch(None, kind, &payload).await;
         assert!(matches!(error, Err(Error::Address(_))));
-        assert!(script.asked().is_empty());
+        assert!(script.requests().is_empty());
     }
 }

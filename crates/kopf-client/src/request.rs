@@ -12,19 +12,19 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kopf_core::failure::describe;
 use kopf_core::settings::Backoffs;
-use kube::client::Body as Outgoing;
+use kube::client::Body as RequestBody;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use tower::BoxError;
 use tracing::{debug, error};
 
-use crate::client::{Client, Passage};
+use crate::client::{Client, RequestChannel};
 use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
 use crate::connection::stale::NoResponse;
 use crate::connection::trust::is_distrust;
 use crate::error::{Error, Status};
 use crate::observing::{observed, request_span, traced};
-use crate::transport::{Answer, Incoming};
+use crate::transport::{ResponseBody, ResponseFuture};
 
 const JSON: &str = "application/json";
 
@@ -90,15 +90,15 @@ impl Call {
         Self { attempts, ..self }
     }
 
-    fn request(&self) -> Result<Request<Outgoing>, Error> {
+    fn request(&self) -> Result<Request<RequestBody>, Error> {
         let mut request = Request::builder()
             .method(self.method.clone())
             .uri(&self.path)
             .header(ACCEPT, self.accept);
-        let mut body = Outgoing::empty();
+        let mut body = RequestBody::empty();
         if let Some((kind, content)) = &self.content {
             request = request.header(CONTENT_TYPE, *kind);
-            body = Outgoing::from(content.clone());
+            body = RequestBody::from(content.clone());
         }
         request.body(body).map_err(|error| Error::Impossible {
             reason: format!("{} {}: {error}", self.method, self.path),
@@ -164,12 +164,12 @@ impl Client {
                 );
             }
             let error = match self.ask_once(&call).await {
-                Ok(answer) => {
+                Ok(response) => {
                     if failures > 0 {
                         let (index, what) = (self.index(&call, failures), self.what(&call));
                         debug!("Request attempt {index} succeeded: {what}");
                     }
-                    return Ok(answer);
+                    return Ok(response);
                 }
                 Err(error) if !error.is_transient() => return Err(error),
                 Err(error) => error,
@@ -201,29 +201,29 @@ impl Client {
     pub(crate) async fn ask_once(&self, call: &Call) -> Result<Bytes, Error> {
         loop {
             // Waiting for credentials does not count towards the request timeout.
-            let passage = self.passage().await?;
-            let result = self.ask_through(&passage, call).await;
-            if !passage.is_closed_by(&result) {
+            let channel = self.request_channel().await?;
+            let result = self.ask_through(&channel, call).await;
+            if !channel.is_closed_by(&result) {
                 return result;
             }
         }
     }
 
-    async fn ask_through(&self, passage: &Passage<'_>, call: &Call) -> Result<Bytes, Error> {
+    async fn ask_through(&self, channel: &RequestChannel<'_>, call: &Call) -> Result<Bytes, Error> {
         let request = call.request()?;
         let Ok(_room) = self.room().acquire().await else {
             return Err(Error::Impossible {
                 reason: "the client is closed".to_owned(),
             });
         };
-        let answer = self.dispatch(
+        let response = self.dispatch(
             call,
-            passage.send(request),
+            channel.send(request),
             self.networking().connect_timeout,
         );
         let limit = call.limit;
         within(self.networking().request_timeout, async move {
-            whole(accepted(answer).await?, limit).await
+            whole(accepted(response).await?, limit).await
         })
         .await
     }
@@ -234,23 +234,28 @@ impl Client {
         &self,
         call: &Call,
         limit: Option<Duration>,
-    ) -> Result<Incoming, Error> {
+    ) -> Result<ResponseBody, Error> {
         loop {
-            let passage = self.passage().await?;
-            let answer = self.dispatch(call, passage.send(call.request()?), limit);
-            let result = within(limit, accepted(answer)).await;
-            if !passage.is_closed_by(&result) {
+            let channel = self.request_channel().await?;
+            let response = self.dispatch(call, channel.send(call.request()?), limit);
+            let result = within(limit, accepted(response)).await;
+            if !channel.is_closed_by(&result) {
                 return result;
             }
         }
     }
 
-    fn dispatch(&self, call: &Call, answer: Answer, connect: Option<Duration>) -> Answer {
+    fn dispatch(
+        &self,
+        call: &Call,
+        response: ResponseFuture,
+        connect: Option<Duration>,
+    ) -> ResponseFuture {
         let span = request_span(&call.method, &call.path);
-        let answer = traced(span, with_connect_limit(connect, answer));
+        let response = traced(span, with_connect_limit(connect, response));
         match self.series(&call.method, &call.path) {
-            Some(series) => Box::pin(observed(series, answer)),
-            None => Box::pin(answer),
+            Some(series) => Box::pin(observed(series, response)),
+            None => Box::pin(response),
         }
     }
 
@@ -276,7 +281,7 @@ impl Client {
 }
 
 /// Reads a body to its end, up to the limit.
-async fn whole(mut body: Incoming, limit: usize) -> Result<Bytes, Error> {
+async fn whole(mut body: ResponseBody, limit: usize) -> Result<Bytes, Error> {
     // Most responses arrive as one chunk, which is not copied.
     let mut first = Bytes::new();
     let mut joined = Vec::new();
@@ -304,8 +309,8 @@ async fn whole(mut body: Incoming, limit: usize) -> Result<Bytes, Error> {
     })
 }
 
-pub(crate) fn parse(answer: &[u8]) -> Result<Value, Error> {
-    serde_json::from_slice(answer).map_err(|error| Error::malformed("the document", &error))
+pub(crate) fn parse(response: &[u8]) -> Result<Value, Error> {
+    serde_json::from_slice(response).map_err(|error| Error::malformed("the document", &error))
 }
 
 async fn within<T>(
@@ -321,8 +326,8 @@ async fn within<T>(
 }
 
 /// Returns the body of a success, and reads that of an error.
-async fn accepted(answer: Answer) -> Result<Incoming, Error> {
-    let (head, mut body) = answer.await.map_err(|error| broken(&error))?.into_parts();
+async fn accepted(response: ResponseFuture) -> Result<ResponseBody, Error> {
+    let (head, mut body) = response.await.map_err(|error| broken(&error))?.into_parts();
     if head.status.is_success() {
         return Ok(body);
     }
@@ -338,7 +343,7 @@ async fn accepted(answer: Answer) -> Result<Incoming, Error> {
         .headers
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok());
-    let status = Status::from_answer(head.status.as_u16(), retry_after, &text);
+    let status = Status::from_response(head.status.as_u16(), retry_after, &text);
     Err(Error::Status(Box::new(status)))
 }
 
@@ -376,7 +381,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn temporary_failures_are_retried() {
-        let cut_off = Reply::Answer(200, vec![], vec![data("{\"a\""), Piece::Reset]);
+        let cut_off = Reply::Response(200, vec![], vec![data("{\"a\""), Piece::Reset]);
         let replies = [
             Reply::Reset,
             refusal(500),
@@ -464,7 +469,7 @@ mod tests {
         let mut networking = Networking::default();
         networking.request_timeout = Some(seconds(7));
         networking.error_backoffs = Backoffs::from(seconds(1));
-        let half = Reply::Answer(200, vec![], vec![data("{"), Piece::Hang]);
+        let half = Reply::Response(200, vec![], vec![data("{"), Piece::Hang]);
         let (client, _) = Script::new([Reply::Never, half]);
         let start = Instant::now();
         let error = client
@@ -478,7 +483,7 @@ mod tests {
     #[tokio::test]
     async fn bodies_are_limited_and_joined() {
         let body = |chunks: Vec<Piece>| async {
-            let (client, _) = Script::new([Reply::Answer(200, vec![], chunks)]);
+            let (client, _) = Script::new([Reply::Response(200, vec![], chunks)]);
             let mut call = Call::get("/version");
             call.limit = 10;
             client.ask(call).await
@@ -518,40 +523,40 @@ mod tests {
         let (client, script) = Script::new([]);
         let error = client.get_json("/with space").await.unwrap_err();
         assert!(matches!(error, Error::Impossible { .. }), "{error}");
-        assert!(script.asked().is_empty());
+        assert!(script.requests().is_empty());
     }
 
     #[tokio::test]
     async fn requests_have_a_user_agent_and_a_content_type() {
         let (client, script) = Script::new([ok(&json!({"a": 1}))]);
-        let answer = client
+        let response = client
             .post_json("/api/v1/namespaces", &json!({"b": 2}))
             .await;
-        assert_eq!(answer.unwrap(), json!({"a": 1}));
-        let asked = script.asked().remove(0);
-        assert_eq!(asked.method, Method::POST);
-        assert_eq!(asked.headers["content-type"], "application/json");
-        assert_eq!(asked.headers["accept"], "application/json");
+        assert_eq!(response.unwrap(), json!({"a": 1}));
+        let request = script.requests().remove(0);
+        assert_eq!(request.method, Method::POST);
+        assert_eq!(request.headers["content-type"], "application/json");
+        assert_eq!(request.headers["accept"], "application/json");
         assert!(
-            asked.headers["user-agent"]
+            request.headers["user-agent"]
                 .to_str()
                 .unwrap()
                 .starts_with("kopf/")
         );
-        assert_eq!(&asked.body[..], br#"{"b":2}"#);
+        assert_eq!(&request.body[..], br#"{"b":2}"#);
     }
 
     #[tokio::test(start_paused = true)]
     async fn requests_in_flight_are_limited() {
         let mut networking = Networking::default();
         networking.concurrency = 2;
-        let slow = Reply::Answer(200, vec![], vec![Piece::Pause(seconds(3)), data("{}")]);
+        let slow = Reply::Response(200, vec![], vec![Piece::Pause(seconds(3)), data("{}")]);
         let (client, script) = Script::new(vec![slow; 5]);
         let client = client.with_networking(&networking);
         let start = Instant::now();
         let watching = async {
             tokio::time::sleep(seconds(1)).await;
-            assert_eq!(script.asked().len(), 2);
+            assert_eq!(script.requests().len(), 2);
         };
         let all = futures::future::join_all((0..5).map(|_| client.get_json("/version")));
         let (answers, ()) = futures::future::join(all, watching).await;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
-use kube::client::Body as Outgoing;
+use kube::client::Body as RequestBody;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tower::BoxError;
@@ -23,7 +23,7 @@ const MANY: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// Headers, and the pieces of a body.
-    Answer(u16, Vec<(&'static str, String)>, Vec<Piece>),
+    Response(u16, Vec<(&'static str, String)>, Vec<Piece>),
     /// The connection breaks before the response.
     Reset,
     /// The response never arrives.
@@ -41,7 +41,7 @@ pub(crate) enum Piece {
 
 /// A recorded request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
@@ -53,7 +53,7 @@ pub(crate) struct Script {
     replies: Arc<Mutex<VecDeque<Reply>>>,
     /// The response to a path when the replies are used up.
     otherwise: Arc<dyn Fn(&str) -> Reply + Send + Sync>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 impl Script {
@@ -64,9 +64,9 @@ impl Script {
     /// Returns a server that responds by the path, up to [`MANY`] requests: otherwise paused time
     /// would stand still in a tight loop.
     pub(crate) fn by_path(
-        answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
+        respond: impl Fn(&str) -> Reply + Send + Sync + 'static,
     ) -> (Client, Self) {
-        Self::start(VecDeque::new(), Arc::new(answer))
+        Self::start(VecDeque::new(), Arc::new(respond))
     }
 
     fn start(
@@ -76,19 +76,19 @@ impl Script {
         let script = Self {
             replies: Arc::new(Mutex::new(replies)),
             otherwise,
-            asked: Arc::default(),
+            requests: Arc::default(),
         };
         let server = script.clone();
-        let service = tower::service_fn(move |request| server.clone().answer(request));
+        let service = tower::service_fn(move |request| server.clone().respond(request));
         (Client::from_service(service, "default"), script)
     }
 
-    async fn answer(
+    async fn respond(
         self,
-        request: Request<Outgoing>,
+        request: Request<RequestBody>,
     ) -> Result<Response<UnsyncBoxBody<Bytes, BoxError>>, BoxError> {
         let (head, body) = request.into_parts();
-        let asked = Asked {
+        let request = RecordedRequest {
             method: head.method,
             path: head.uri.to_string(),
             headers: head.headers,
@@ -97,37 +97,40 @@ impl Script {
         let reply = self.replies.lock().unwrap().pop_front();
         let reply = reply.unwrap_or_else(|| {
             if self.count() < MANY {
-                (self.otherwise)(&asked.path)
+                (self.otherwise)(&request.path)
             } else {
                 Reply::Never
             }
         });
-        self.asked.lock().unwrap().push(asked);
+        self.requests.lock().unwrap().push(request);
         match reply {
             Reply::Reset => Err("connection reset by the script".into()),
             Reply::Never => std::future::pending().await,
-            Reply::Answer(status, headers, pieces) => {
+            Reply::Response(status, headers, pieces) => {
                 let mut response = Response::builder().status(status);
                 for (name, value) in headers {
                     response = response.header(name, value);
                 }
-                let pieces = futures::stream::unfold(VecDeque::from(pieces), play);
+                let pieces = futures::stream::unfold(VecDeque::from(pieces), next_frame);
                 Ok(response.body(StreamBody::new(pieces).boxed_unsync())?)
             }
         }
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     pub(crate) fn paths(&self) -> Vec<String> {
-        self.asked().into_iter().map(|asked| asked.path).collect()
+        self.requests()
+            .into_iter()
+            .map(|request| request.path)
+            .collect()
     }
 
     /// Returns the number of requests.
     pub(crate) fn count(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.requests.lock().unwrap().len()
     }
 
     /// Returns the number of remaining replies.
@@ -136,9 +139,9 @@ impl Script {
     }
 }
 
-type Played = Option<(Result<Frame<Bytes>, BoxError>, VecDeque<Piece>)>;
+type NextFrame = Option<(Result<Frame<Bytes>, BoxError>, VecDeque<Piece>)>;
 
-async fn play(mut pieces: VecDeque<Piece>) -> Played {
+async fn next_frame(mut pieces: VecDeque<Piece>) -> NextFrame {
     loop {
         match pieces.pop_front()? {
             Piece::Data(data) => return Some((Ok(Frame::data(data)), pieces)),
@@ -151,7 +154,7 @@ async fn play(mut pieces: VecDeque<Piece>) -> Played {
 
 /// Returns a whole response.
 pub(crate) fn text(status: u16, text: impl Into<String>) -> Reply {
-    Reply::Answer(status, Vec::new(), vec![data(text)])
+    Reply::Response(status, Vec::new(), vec![data(text)])
 }
 
 pub(crate) fn data(text: impl Into<String>) -> Piece {
@@ -174,7 +177,7 @@ pub(crate) fn status(code: u16) -> Value {
 
 impl Reply {
     pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
-        if let Self::Answer(_, headers, _) = &mut self {
+        if let Self::Response(_, headers, _) = &mut self {
             headers.push((name, value.to_owned()));
         }
         self

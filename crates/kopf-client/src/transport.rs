@@ -9,19 +9,19 @@ use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
-use kube::client::Body as Outgoing;
+use kube::client::Body as RequestBody;
 use tower::{BoxError, Service, ServiceExt as _};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("kopf/", env!("CARGO_PKG_VERSION")));
 
 /// The body of a response.
-pub(crate) type Incoming = UnsyncBoxBody<Bytes, BoxError>;
-pub(crate) type Answer = BoxFuture<'static, Result<Response<Incoming>, BoxError>>;
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type ResponseFuture = BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>;
 
 /// A transport of requests to a server. Shared by all clones of a client; concurrent requests do
 /// not wait for each other.
 trait Transport: Send + Sync {
-    fn send(&self, request: Request<Outgoing>) -> Answer;
+    fn send(&self, request: Request<RequestBody>) -> ResponseFuture;
 }
 
 /// A transport with its credentials and address. Cheap to clone; its connections are closed with
@@ -41,20 +41,20 @@ impl Channel {
         default_namespace: impl Into<Arc<str>>,
     ) -> Self
     where
-        S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
         S::Error: Into<BoxError>,
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         Self {
-            transport: Arc::new(Carrier(service)),
+            transport: Arc::new(ServiceTransport(service)),
             server: server.trim_end_matches('/').into(),
             default_namespace: default_namespace.into(),
         }
     }
 
-    pub(crate) fn send(&self, request: Request<Outgoing>) -> Answer {
+    pub(crate) fn send(&self, request: Request<RequestBody>) -> ResponseFuture {
         self.transport.send(request)
     }
 
@@ -83,22 +83,22 @@ impl fmt::Debug for Channel {
 
 /// A service as a transport. Each request has its own clone of the service, so that there is no
 /// queue as in kube's client.
-struct Carrier<S>(S);
+struct ServiceTransport<S>(S);
 
-impl<S, B> Transport for Carrier<S>
+impl<S, B> Transport for ServiceTransport<S>
 where
-    S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
     S::Future: Send + 'static,
     S::Error: Into<BoxError>,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    fn send(&self, mut request: Request<Outgoing>) -> Answer {
+    fn send(&self, mut request: Request<RequestBody>) -> ResponseFuture {
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         let service = self.0.clone();
         Box::pin(async move {
-            let answer = service.oneshot(request).await.map_err(Into::into)?;
-            Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()))
+            let response = service.oneshot(request).await.map_err(Into::into)?;
+            Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
         })
     }
 }

@@ -147,7 +147,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::fake_api::{Answer, credentials, serve};
+    use crate::fake_api::{FakeResponse, credentials, serve};
     use crate::invocation::{Call, Invoke, Work};
 
     type Try = Result<Option<Credentials>, HandlerError>;
@@ -193,7 +193,7 @@ mod tests {
             .unwrap();
         tokio::select! {
             biased;
-            answer = client.get_json("/version") => answer.map(drop),
+            response = client.get_json("/version") => response.map(drop),
             () = async { retriever.await; std::future::pending::<()>().await } => Ok(()),
         }
     }
@@ -205,7 +205,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn login_handlers_are_tried_until_they_succeed() {
-        let (good, log) = credentials(|_| Answer::Json(200, serde_json::json!({})));
+        let (good, log) = credentials(|_| FakeResponse::Json(200, serde_json::json!({})));
         let registry = registry(vec![
             ("silent", vec![Ok(None)]),
             ("late", vec![temporary(10), temporary(20), Ok(Some(good))]),
@@ -218,7 +218,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn permanent_failures_of_login_handlers_fail_the_request() {
-        let (good, log) = credentials(|_| Answer::Json(200, serde_json::json!({})));
+        let (good, log) = credentials(|_| FakeResponse::Json(200, serde_json::json!({})));
         let failing = registry(vec![
             ("good", vec![Ok(Some(good))]),
             ("bad", vec![Err(HandlerError::permanent("no such user"))]),
@@ -242,7 +242,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn given_clients_need_no_login() {
-        let (client, _) = serve(|_| Answer::Json(200, serde_json::json!({})));
+        let (client, _) = serve(|_| FakeResponse::Json(200, serde_json::json!({})));
         let registry = registry(vec![("bad", vec![Err(HandlerError::permanent("never"))])]);
         let authentication = Authentication::new(client.into(), Clock::system());
         let client = authentication.client().clone();

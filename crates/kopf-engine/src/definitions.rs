@@ -198,7 +198,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fake_api::{Answer, serve};
+    use crate::fake_api::{FakeResponse, serve};
 
     fn definition(field: &str) -> Value {
         json!({
@@ -219,21 +219,21 @@ mod tests {
     fn server(stored: Option<Value>, refusal: Option<u16>) -> (Client, Arc<Mutex<Option<Value>>>) {
         let stored = Arc::new(Mutex::new(stored));
         let state = Arc::clone(&stored);
-        let (client, _) = serve(move |asked| {
+        let (client, _) = serve(move |request| {
             let mut state = state.lock().unwrap();
-            match (asked.method.as_str(), refusal) {
-                ("PATCH", Some(code)) => Answer::status(code),
+            match (request.method.as_str(), refusal) {
+                ("PATCH", Some(code)) => FakeResponse::status(code),
                 ("PATCH", None) => {
-                    *state = Some(asked.body.clone());
-                    Answer::Json(200, asked.body.clone())
+                    *state = Some(request.body.clone());
+                    FakeResponse::Json(200, request.body.clone())
                 }
                 _ => match &mut *state {
-                    None => Answer::status(404),
+                    None => FakeResponse::status(404),
                     // The CRD is established after the first read.
                     Some(found) => {
                         let seen = found.clone();
                         *found = established(seen.clone());
-                        Answer::Json(200, seen)
+                        FakeResponse::Json(200, seen)
                     }
                 },
             }
@@ -280,16 +280,16 @@ mod tests {
         let mut dying = established(definition("a"));
         dying["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
         let state = Mutex::new((4, None));
-        let (client, _) = serve(move |asked| {
+        let (client, _) = serve(move |request| {
             let (looks, stored) = &mut *state.lock().unwrap();
-            if asked.method == "PATCH" {
-                *stored = Some(established(asked.body.clone()));
+            if request.method == "PATCH" {
+                *stored = Some(established(request.body.clone()));
             }
             *looks -= i32::from(*looks > 0);
             match stored {
-                Some(stored) => Answer::Json(200, stored.clone()),
-                None if *looks > 0 => Answer::Json(200, dying.clone()),
-                None => Answer::status(404),
+                Some(stored) => FakeResponse::Json(200, stored.clone()),
+                None if *looks > 0 => FakeResponse::Json(200, dying.clone()),
+                None => FakeResponse::status(404),
             }
         });
         install(&client, &[definition("a")]).await.unwrap();
@@ -299,16 +299,16 @@ mod tests {
     async fn waiting_for_a_deletion_is_limited() {
         let mut dying = established(definition("a"));
         dying["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
-        let (client, _) = serve(move |_| Answer::Json(200, dying.clone()));
+        let (client, _) = serve(move |_| FakeResponse::Json(200, dying.clone()));
         let error = install(&client, &[definition("a")]).await.unwrap_err();
         assert!(matches!(error, Error::Terminating { .. }), "{error}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn waiting_for_a_definition_is_limited() {
-        let (client, _) = serve(|asked| match asked.method.as_str() {
-            "PATCH" => Answer::Json(200, asked.body.clone()),
-            _ => Answer::Json(200, definition("a")),
+        let (client, _) = serve(|request| match request.method.as_str() {
+            "PATCH" => FakeResponse::Json(200, request.body.clone()),
+            _ => FakeResponse::Json(200, definition("a")),
         });
         let error = install(&client, &[definition("a")]).await.unwrap_err();
         assert!(matches!(error, Error::NotEstablished { .. }), "{error}");

@@ -23,21 +23,21 @@ use tower::Service;
 
 /// A parsed request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct FakeRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
     pub(crate) body: Value,
 }
 
-impl Asked {
+impl FakeRequest {
     pub(crate) fn is_watch(&self) -> bool {
         self.query.contains("watch=true")
     }
 }
 
 /// A response.
-pub(crate) enum Answer {
+pub(crate) enum FakeResponse {
     Json(u16, Value),
     /// Lines that are sent until the sender is dropped.
     Lines(mpsc::UnboundedReceiver<Value>),
@@ -45,7 +45,7 @@ pub(crate) enum Answer {
     Never,
 }
 
-impl Answer {
+impl FakeResponse {
     /// Returns an error response.
     pub(crate) fn status(code: u16) -> Self {
         let message = format!("this is {code}");
@@ -81,9 +81,9 @@ pub(crate) fn kind(group: &str, plural: &str) -> Resource {
 }
 
 /// Returns the response to a discovery request of a server with these resources.
-pub(crate) fn discover(asked: &Asked, kinds: &[Resource]) -> Option<Answer> {
+pub(crate) fn discover(request: &FakeRequest, kinds: &[Resource]) -> Option<FakeResponse> {
     let groups: BTreeSet<&str> = kinds.iter().map(|kind| &*kind.group).collect();
-    let answer = match asked.path.as_str() {
+    let response = match request.path.as_str() {
         "/api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
         "/apis" => {
             let groups = groups
@@ -104,7 +104,7 @@ pub(crate) fn discover(asked: &Asked, kinds: &[Resource]) -> Option<Answer> {
                     .filter(|rest| rest.is_empty())?,
             };
             if !group.is_empty() && !groups.contains(group) {
-                return Some(Answer::status(404));
+                return Some(FakeResponse::status(404));
             }
             let kinds = kinds.iter().filter(|kind| kind.group == group).map(|kind| {
                 json!({"name": kind.plural, "singularName": kind.singular, "kind": kind.kind,
@@ -115,33 +115,35 @@ pub(crate) fn discover(asked: &Asked, kinds: &[Resource]) -> Option<Answer> {
                    "resources": kinds.collect::<Vec<_>>()})
         }
     };
-    Some(Answer::Json(200, answer))
+    Some(FakeResponse::Json(200, response))
 }
 
 /// The requests so far.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<Asked>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<FakeRequest>>>);
 
 impl Log {
-    pub(crate) fn all(&self) -> Vec<Asked> {
+    pub(crate) fn all(&self) -> Vec<FakeRequest> {
         self.0.lock().unwrap().clone()
     }
 
     /// Returns the number of requests for this path, without watches.
     pub(crate) fn count(&self, path: &str) -> usize {
-        let asked = self.all();
-        asked
+        let requests = self.all();
+        requests
             .iter()
-            .filter(|asked| asked.path == path && !asked.is_watch())
+            .filter(|request| request.path == path && !request.is_watch())
             .count()
     }
 }
 
 /// Returns a client of a server with this function, and the record of its requests.
-pub(crate) fn serve(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Client, Log) {
+pub(crate) fn serve(
+    respond: impl Fn(&FakeRequest) -> FakeResponse + Send + Sync + 'static,
+) -> (Client, Log) {
     let log = Log::default();
     let server = Server {
-        answer: Arc::new(answer),
+        respond: Arc::new(respond),
         log: log.clone(),
     };
     (Client::from_service(server, "credentials"), log)
@@ -149,11 +151,11 @@ pub(crate) fn serve(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -
 
 /// Returns the credentials of the same server, as the result of a login.
 pub(crate) fn credentials(
-    answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+    respond: impl Fn(&FakeRequest) -> FakeResponse + Send + Sync + 'static,
 ) -> (Credentials, Log) {
     let log = Log::default();
     let server = Server {
-        answer: Arc::new(answer),
+        respond: Arc::new(respond),
         log: log.clone(),
     };
     (Credentials::from_service(server, "credentials"), log)
@@ -161,7 +163,7 @@ pub(crate) fn credentials(
 
 #[derive(Clone)]
 struct Server {
-    answer: Arc<dyn Fn(&Asked) -> Answer + Send + Sync>,
+    respond: Arc<dyn Fn(&FakeRequest) -> FakeResponse + Send + Sync>,
     log: Log,
 }
 
@@ -195,23 +197,23 @@ impl Server {
         parts: &Parts,
         body: &[u8],
     ) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
-        let asked = Asked {
+        let request = FakeRequest {
             method: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             body: serde_json::from_slice(body).unwrap_or_default(),
         };
-        self.log.0.lock().unwrap().push(asked.clone());
-        let (code, body) = match (self.answer)(&asked) {
-            Answer::Json(code, value) => (code, Full::from(value.to_string()).boxed_unsync()),
-            Answer::Lines(lines) => {
+        self.log.0.lock().unwrap().push(request.clone());
+        let (code, body) = match (self.respond)(&request) {
+            FakeResponse::Json(code, value) => (code, Full::from(value.to_string()).boxed_unsync()),
+            FakeResponse::Lines(lines) => {
                 let frames = futures::stream::unfold(lines, |mut lines| async move {
                     let line: Value = lines.recv().await?;
                     Some((Frame::data(Bytes::from(format!("{line}\n"))), lines))
                 });
                 (200, StreamBody::new(frames.map(Ok)).boxed_unsync())
             }
-            Answer::Never => std::future::pending().await,
+            FakeResponse::Never => std::future::pending().await,
         };
         Response::builder()
             .status(code)

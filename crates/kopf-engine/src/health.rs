@@ -53,10 +53,10 @@ impl fmt::Display for Health {
 
 /// The liveness of the streams of one operator. Cheap to clone: clones share the state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Vitals(Arc<Mutex<Signs>>);
+pub(crate) struct HealthTracker(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
-struct Signs {
+struct Inner {
     /// Start of the discovery; `None` before the start and after the end of the discovery.
     searching: Option<Instant>,
     /// Maximum time without data from a stream.
@@ -93,18 +93,18 @@ enum State {
     SlowedDown,
 }
 
-impl Vitals {
+impl HealthTracker {
     /// Starts the time limit of the discovery.
     pub(crate) fn begin(&self, inactivity_timeout: Duration) {
-        let mut signs = self.0.lock();
-        signs.limit = inactivity_timeout.saturating_add(RECONNECT_GRACE);
-        signs.searching = Some(Instant::now());
+        let mut inner = self.0.lock();
+        inner.limit = inactivity_timeout.saturating_add(RECONNECT_GRACE);
+        inner.searching = Some(Instant::now());
     }
 
     /// Marks the operator as running until the guard is dropped.
-    pub(crate) fn live(&self) -> Life {
+    pub(crate) fn mark_running(&self) -> RunGuard {
         self.0.lock().has_ended = false;
-        Life(self.clone())
+        RunGuard(self.clone())
     }
 
     /// Marks the discovery as complete.
@@ -114,9 +114,9 @@ impl Vitals {
 
     /// Adds a stream.
     pub(crate) fn stream(&self, name: String) -> StreamHealth {
-        let mut signs = self.0.lock();
-        let id = signs.next;
-        signs.next = signs.next.wrapping_add(1);
+        let mut inner = self.0.lock();
+        let id = inner.next;
+        inner.next = inner.next.wrapping_add(1);
         let stream = Stream {
             name,
             since: Instant::now(),
@@ -124,30 +124,30 @@ impl Vitals {
             state: State::Healthy,
             listing: ListingState::Complete,
         };
-        signs.streams.insert(id, stream);
+        inner.streams.insert(id, stream);
         StreamHealth {
-            vitals: self.clone(),
+            tracker: self.clone(),
             id,
             is_slow: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn health(&self) -> Health {
-        let signs = self.0.lock();
+        let inner = self.0.lock();
         let mut health = Health::default();
-        if signs.has_ended {
+        if inner.has_ended {
             health.problems.push("the operator has ended".to_owned());
         }
-        if let Some(since) = signs.searching
-            && since.elapsed() > signs.limit
+        if let Some(since) = inner.searching
+            && since.elapsed() > inner.limit
         {
             let seconds = since.elapsed().as_secs();
             health.problems.push(format!(
                 "the discovery is incomplete {seconds} seconds after the start"
             ));
         }
-        for stream in signs.streams.values() {
-            stream.report(signs.limit, &mut health);
+        for stream in inner.streams.values() {
+            stream.report(inner.limit, &mut health);
         }
         health
     }
@@ -159,8 +159,8 @@ impl Vitals {
 
     /// Returns one line for each stream whose first listing is awaited.
     pub(crate) fn unlisted(&self) -> Vec<String> {
-        let signs = self.0.lock();
-        let streams = signs.streams.values();
+        let inner = self.0.lock();
+        let streams = inner.streams.values();
         streams
             .filter(|stream| stream.listing == ListingState::Awaited)
             .map(|stream| match &stream.state {
@@ -205,20 +205,20 @@ impl Stream {
 
 /// Marks the operator as ended when dropped.
 #[derive(Debug)]
-pub(crate) struct Life(Vitals);
+pub(crate) struct RunGuard(HealthTracker);
 
-impl Drop for Life {
+impl Drop for RunGuard {
     fn drop(&mut self) {
-        let mut signs = self.0.0.lock();
-        signs.has_ended = true;
-        signs.searching = None;
+        let mut inner = self.0.0.lock();
+        inner.has_ended = true;
+        inner.searching = None;
     }
 }
 
 /// The health of one stream. Dropping it removes the stream from the snapshot.
 #[derive(Debug)]
 pub(crate) struct StreamHealth {
-    vitals: Vitals,
+    tracker: HealthTracker,
     id: u64,
     is_slow: AtomicBool,
 }
@@ -291,7 +291,7 @@ impl StreamHealth {
     }
 
     fn change(&self, change: impl FnOnce(&mut Stream)) {
-        if let Some(stream) = self.vitals.0.lock().streams.get_mut(&self.id) {
+        if let Some(stream) = self.tracker.0.lock().streams.get_mut(&self.id) {
             change(stream);
         }
     }
@@ -299,7 +299,7 @@ impl StreamHealth {
 
 impl Drop for StreamHealth {
     fn drop(&mut self) {
-        self.vitals.0.lock().streams.remove(&self.id);
+        self.tracker.0.lock().streams.remove(&self.id);
     }
 }
 
@@ -311,11 +311,11 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(70);
 
-    fn vitals() -> Vitals {
-        let vitals = Vitals::default();
-        vitals.begin(LIMIT);
-        vitals.ready();
-        vitals
+    fn tracker() -> HealthTracker {
+        let tracker = HealthTracker::default();
+        tracker.begin(LIMIT);
+        tracker.ready();
+        tracker
     }
 
     async fn pass(seconds: u64) {
@@ -324,57 +324,57 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_operator_with_incomplete_discovery_is_not_alive() {
-        let vitals = Vitals::default();
+        let tracker = HealthTracker::default();
         pass(1_000).await;
-        assert!(vitals.health().is_alive(), "the discovery has not started");
-        vitals.begin(LIMIT);
+        assert!(tracker.health().is_alive(), "the discovery has not started");
+        tracker.begin(LIMIT);
         pass(90).await;
-        assert!(vitals.health().is_alive());
+        assert!(tracker.health().is_alive());
         pass(1).await;
         assert_eq!(
-            vitals.health().to_string(),
+            tracker.health().to_string(),
             "not alive\nthe discovery is incomplete 91 seconds after the start"
         );
-        vitals.ready();
-        assert!(vitals.health().is_alive());
+        tracker.ready();
+        assert!(tracker.health().is_alive());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_is_named_with_its_error() {
-        let vitals = vitals();
-        let health = vitals.stream("things in 'a'".to_owned());
+        let tracker = tracker();
+        let health = tracker.stream("things in 'a'".to_owned());
         pass(80).await;
         health.failing("connection refused".to_owned());
-        assert!(vitals.health().is_alive());
+        assert!(tracker.health().is_alive());
         pass(11).await;
         assert_eq!(
-            vitals.health().problems,
+            tracker.health().problems,
             ["things in 'a': no data for 91 seconds: connection refused"]
         );
         drop(health);
-        assert!(vitals.health().is_alive(), "the stream is removed");
+        assert!(tracker.health().is_alive(), "the stream is removed");
     }
 
     #[tokio::test(start_paused = true)]
     async fn refused_and_paused_streams_are_noted() {
-        let vitals = vitals();
+        let tracker = tracker();
         let (one, two) = (
-            vitals.stream("one".to_owned()),
-            vitals.stream("two".to_owned()),
+            tracker.stream("one".to_owned()),
+            tracker.stream("two".to_owned()),
         );
         one.refused("forbidden".to_owned());
         two.paused();
         pass(1_000).await;
-        let health = vitals.health();
+        let health = tracker.health();
         assert!(health.is_alive());
         assert_eq!(health.notes, ["one: refused: forbidden", "two: paused"]);
         // The time limit starts when a rejected stream becomes unreachable.
         one.failing("no route".to_owned());
         pass(80).await;
-        assert!(vitals.health().is_alive());
+        assert!(tracker.health().is_alive());
         pass(11).await;
-        assert!(!vitals.health().is_alive());
+        assert!(!tracker.health().is_alive());
         one.healthy();
-        assert!(!vitals.health().is_alive(), "no data was received");
+        assert!(!tracker.health().is_alive(), "no data was received");
     }
 }

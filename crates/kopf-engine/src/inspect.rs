@@ -11,8 +11,8 @@ use tokio::sync::SetOnce;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::health::{Health, Vitals};
-use crate::metrics::{Census, Format, Metrics};
+use crate::health::{Health, HealthTracker};
+use crate::metrics::{Format, Metrics, OperatorCounts};
 
 /// The observable state of a running operator. Cheap to clone: clones share the operator.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ struct Counters {
     runtime: OnceLock<Handle>,
     daemons: AtomicUsize,
     timers: AtomicUsize,
-    vitals: Vitals,
+    health_tracker: HealthTracker,
     probed_at: OnceLock<SocketAddr>,
     measured_at: OnceLock<SocketAddr>,
     metrics: OnceLock<Metrics>,
@@ -122,7 +122,7 @@ impl Inspect {
 
     /// Returns the state of the watch streams.
     pub fn health(&self) -> Health {
-        self.0.vitals.health()
+        self.0.health_tracker.health()
     }
 
     /// Returns the address of the endpoint for probes; `None` if it is disabled or not listening
@@ -155,12 +155,12 @@ impl Inspect {
 
     /// Returns a function that reads the counters for metrics. It holds a weak reference, because
     /// the operator owns its metrics.
-    pub(crate) fn census(&self) -> impl Fn() -> Option<Census> + Send + Sync + 'static {
+    pub(crate) fn counts(&self) -> impl Fn() -> Option<OperatorCounts> + Send + Sync + 'static {
         let counters = Arc::downgrade(&self.0);
         move || {
             let inspect = Self(counters.upgrade()?);
             let now = inspect.snapshot();
-            Some(Census {
+            Some(OperatorCounts {
                 working: now.working,
                 sleeping: now.sleeping,
                 backing_off: now.backing_off,
@@ -173,8 +173,8 @@ impl Inspect {
         self.0.stopping.is_cancelled()
     }
 
-    pub(crate) fn vitals(&self) -> &Vitals {
-        &self.0.vitals
+    pub(crate) fn health_tracker(&self) -> &HealthTracker {
+        &self.0.health_tracker
     }
 
     pub(crate) fn set_probed_at(&self, address: SocketAddr) {

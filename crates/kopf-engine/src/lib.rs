@@ -11,16 +11,15 @@ pub mod applying;
 pub mod authentication;
 #[cfg(test)]
 mod captured;
+mod child_inboxes;
 pub mod clock;
 pub mod daemons;
 pub mod definitions;
-mod ensemble;
 mod error;
 mod errors;
 pub mod execution;
 #[cfg(test)]
 mod fake_api;
-mod families;
 pub mod health;
 mod identity;
 pub mod indexing;
@@ -46,6 +45,7 @@ mod review_memos;
 mod shared;
 pub mod signals;
 mod spans;
+mod stream_set;
 
 pub use invocation::{current, logger, memos};
 pub use operator::Operator;

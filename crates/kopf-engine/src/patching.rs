@@ -108,15 +108,15 @@ impl Pending {
         if self.functions.is_empty() {
             return Ok(Applied::Accepted { response });
         }
-        let freshest = match &response {
+        let newest = match &response {
             Some(response) => response.body_with(operator.managed_fields)?,
             None => body.clone(),
         };
-        let freshest = Freshest {
-            body: freshest,
+        let newest = NewestVersion {
+            body: newest,
             response,
         };
-        self.transform(&target, freshest, &log).await
+        self.transform(&target, newest, &log).await
     }
 
     /// Sends the merge patches. Returns `false` if the object does not exist.
@@ -160,10 +160,10 @@ impl Pending {
     async fn transform(
         &mut self,
         target: &Fenced<'_>,
-        freshest: Freshest,
+        newest: NewestVersion,
         log: &PatchLog,
     ) -> Result<Applied, Error> {
-        let Freshest { body, mut response } = freshest;
+        let NewestVersion { body, mut response } = newest;
         let has_status = target.target.resource.has_status();
         let changing = AssertUnwindSafe(transform(&self.functions, body.value()));
         let changed = changing.catch_unwind().await;
@@ -228,7 +228,7 @@ impl Fenced<'_> {
 }
 
 /// The newest version of an object.
-struct Freshest {
+struct NewestVersion {
     body: Body,
     /// The response that contained the body, if any.
     response: Option<PatchResponse>,

@@ -14,13 +14,13 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use kopf_client::{Client, Error};
 use kopf_core::namespace::Scope;
 use kopf_core::rights::{
-    Completeness, Demand, Grants, Knowledge, Options, Permission, Place, Requirements, rules,
-    to_yaml,
+    Completeness, Demand, Grants, Knowledge, Options, Permission, PermissionScope, Requirements,
+    rules, to_yaml,
 };
 use serde_json::json;
 use tracing::{debug, warn};
 
-use crate::observation::{Insights, Resources};
+use crate::observation::{DiscoveryReceiver, Resources};
 use crate::shared::Shared;
 
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -41,13 +41,13 @@ pub(crate) struct Review {
     pub(crate) shared: Arc<Shared>,
     pub(crate) scope: Scope,
     pub(crate) options: Options,
-    pub(crate) insights: Insights,
+    pub(crate) discovery: DiscoveryReceiver,
 }
 
 impl Review {
     /// Reviews the permissions once the resources are discovered, then never returns.
     pub(crate) async fn run(mut self) {
-        if let Some((resources, _)) = self.insights.next().await {
+        if let Some((resources, _)) = self.discovery.next().await {
             let permissions = self.permissions(&resources);
             match missing(&self.shared.context.client, permissions).await {
                 Ok(missing) if missing.is_empty() => debug!("All permissions are granted."),
@@ -79,11 +79,11 @@ async fn missing(
     if permissions.is_empty() {
         return Ok(permissions);
     }
-    let everywhere = grants(client, &Place::Cluster).await?;
-    let mut uncovered: BTreeMap<Place, BTreeSet<Permission>> = BTreeMap::new();
+    let everywhere = grants(client, &PermissionScope::Cluster).await?;
+    let mut uncovered: BTreeMap<PermissionScope, BTreeSet<Permission>> = BTreeMap::new();
     for permission in permissions {
         if !everywhere.cover(&permission) {
-            let there = uncovered.entry(permission.place.clone()).or_default();
+            let there = uncovered.entry(permission.scope.clone()).or_default();
             there.insert(permission);
         }
     }
@@ -94,10 +94,10 @@ async fn missing(
         debug!("Permissions are not reviewed: too many namespaces ({count}).");
         return Ok(missing);
     }
-    for (place, mut permissions) in uncovered {
-        let grants = match &place {
-            Place::Cluster => everywhere.clone(),
-            Place::Namespace(_) => grants(client, &place).await?,
+    for (scope, mut permissions) in uncovered {
+        let grants = match &scope {
+            PermissionScope::Cluster => everywhere.clone(),
+            PermissionScope::Namespace(_) => grants(client, &scope).await?,
         };
         permissions.retain(|permission| !grants.cover(permission));
         match grants.completeness() {
@@ -119,10 +119,10 @@ async fn missing(
 }
 
 /// Returns the rules of the user in a namespace or in the cluster.
-async fn grants(client: &Client, place: &Place) -> Result<Grants, Error> {
-    let namespace = match place {
-        Place::Cluster => NO_NAMESPACE,
-        Place::Namespace(namespace) => namespace,
+async fn grants(client: &Client, scope: &PermissionScope) -> Result<Grants, Error> {
+    let namespace = match scope {
+        PermissionScope::Cluster => NO_NAMESPACE,
+        PermissionScope::Namespace(namespace) => namespace,
     };
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
@@ -155,7 +155,7 @@ async fn refused(
 
 fn everything() -> Permission {
     Permission {
-        place: Place::Cluster,
+        scope: PermissionScope::Cluster,
         group: "*".to_owned(),
         resource: "*".to_owned(),
         name: None,
@@ -176,7 +176,7 @@ async fn is_granted(client: &Client, permission: &Permission) -> Result<bool, Er
     if let Some(name) = &permission.name {
         attributes["name"] = json!(name);
     }
-    if let Place::Namespace(namespace) = &permission.place {
+    if let PermissionScope::Namespace(namespace) = &permission.scope {
         attributes["namespace"] = json!(namespace);
     }
     let review = json!({
@@ -195,11 +195,11 @@ fn describe(missing: &BTreeSet<Permission>) -> String {
         "Not enough permissions to {}. Add these rules to the roles of the operator:",
         permissions.join(", ")
     );
-    for (place, rules) in rules(missing) {
+    for (scope, rules) in rules(missing) {
         // Writing to a string cannot fail.
-        let _ = match place {
-            Place::Cluster => write!(text, "\n# ClusterRole\nrules:\n"),
-            Place::Namespace(namespace) => {
+        let _ = match scope {
+            PermissionScope::Cluster => write!(text, "\n# ClusterRole\nrules:\n"),
+            PermissionScope::Namespace(namespace) => {
                 write!(text, "\n# Role in the namespace {namespace:?}\nrules:\n")
             }
         };
@@ -213,11 +213,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::fake_api::{Answer, Asked, serve};
+    use crate::fake_api::{FakeRequest, FakeResponse, serve};
 
-    fn permission(resource: &str, place: Place) -> Permission {
+    fn permission(resource: &str, scope: PermissionScope) -> Permission {
         Permission {
-            place,
+            scope,
             group: "g".to_owned(),
             resource: resource.to_owned(),
             name: None,
@@ -235,25 +235,25 @@ mod tests {
     }
 
     impl Server {
-        fn answer(&self, asked: &Asked) -> Answer {
-            let spec = &asked.body["spec"];
-            if asked.path.starts_with(RULES) {
+        fn respond(&self, request: &FakeRequest) -> FakeResponse {
+            let spec = &request.body["spec"];
+            if request.path.starts_with(RULES) {
                 let mut rules = self.everywhere.as_array().unwrap().clone();
                 if spec["namespace"] == "ns" {
                     rules.extend(self.ns.as_array().unwrap().clone());
                 }
                 let incomplete = self.completeness == Completeness::Partial;
                 let status = json!({"resourceRules": rules, "incomplete": incomplete});
-                return Answer::Json(201, json!({"status": status}));
+                return FakeResponse::Json(201, json!({"status": status}));
             }
             let resource = spec["resourceAttributes"]["resource"].as_str().unwrap();
             let allowed = self.granted.contains(&resource);
-            Answer::Json(201, json!({"status": {"allowed": allowed}}))
+            FakeResponse::Json(201, json!({"status": {"allowed": allowed}}))
         }
     }
 
-    fn namespace() -> Place {
-        Place::Namespace("ns".to_owned())
+    fn namespace() -> PermissionScope {
+        PermissionScope::Namespace("ns".to_owned())
     }
 
     fn rule(resource: &str) -> Value {
@@ -268,13 +268,13 @@ mod tests {
             ns: json!([rule("known")]),
             granted: &[],
         };
-        let (client, log) = serve(move |asked| server.answer(asked));
+        let (client, log) = serve(move |request| server.respond(request));
         let permissions = BTreeSet::from([
-            permission("things", Place::Cluster),
+            permission("things", PermissionScope::Cluster),
             permission("things", namespace()),
-            permission("things/status", Place::Cluster),
+            permission("things/status", PermissionScope::Cluster),
             permission("known", namespace()),
-            permission("known", Place::Cluster),
+            permission("known", PermissionScope::Cluster),
             permission("others", namespace()),
         ]);
         let missing = missing(&client, permissions).await.unwrap();
@@ -300,9 +300,9 @@ mod tests {
             ns: json!([]),
             granted: &[],
         };
-        let (client, log) = serve(move |asked| server.answer(asked));
-        let places = [Place::Cluster, namespace()];
-        let permissions = places.map(|place| permission("things", place)).into();
+        let (client, log) = serve(move |request| server.respond(request));
+        let scopes = [PermissionScope::Cluster, namespace()];
+        let permissions = scopes.map(|scope| permission("things", scope)).into();
         assert!(missing(&client, permissions).await.unwrap().is_empty());
         assert_eq!((log.count(RULES), log.count(ACCESS)), (1, 0));
     }
@@ -315,7 +315,7 @@ mod tests {
             ns: json!([]),
             granted: &["things"],
         };
-        let (client, log) = serve(move |asked| server.answer(asked));
+        let (client, log) = serve(move |request| server.respond(request));
         let resources = ["known", "things", "others"];
         let permissions = resources.map(|resource| permission(resource, namespace()));
         let missing = missing(&client, permissions.into()).await.unwrap();
@@ -332,15 +332,15 @@ mod tests {
             ns: json!([]),
             granted: &["*"],
         };
-        let (client, _) = serve(move |asked| server.answer(asked));
-        let permissions = BTreeSet::from([permission("things", Place::Cluster)]);
+        let (client, _) = serve(move |request| server.respond(request));
+        let permissions = BTreeSet::from([permission("things", PermissionScope::Cluster)]);
         assert!(missing(&client, permissions).await.unwrap().is_empty());
     }
 
     #[tokio::test]
     async fn forbidden_reviews_are_an_error() {
-        let (client, _) = serve(|_| Answer::status(403));
-        let permissions = BTreeSet::from([permission("things", Place::Cluster)]);
+        let (client, _) = serve(|_| FakeResponse::status(403));
+        let permissions = BTreeSet::from([permission("things", PermissionScope::Cluster)]);
         assert!(missing(&client, permissions).await.is_err());
     }
 }

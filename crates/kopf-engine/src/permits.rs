@@ -26,10 +26,10 @@ pub(crate) enum Priority {
 
 /// A pool of permits. Cheap to clone: clones share the permits.
 #[derive(Debug, Clone)]
-pub(crate) struct Permits(Arc<Mutex<Lines>>);
+pub(crate) struct Permits(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
-struct Lines {
+struct Inner {
     free: usize,
     served: u32,
     begun: VecDeque<oneshot::Sender<Permit>>,
@@ -44,7 +44,7 @@ pub(crate) struct Permit(Option<Permits>);
 
 impl Permits {
     pub(crate) fn new(permits: usize) -> Self {
-        Self(Arc::new(Mutex::new(Lines {
+        Self(Arc::new(Mutex::new(Inner {
             free: permits.max(1),
             served: 0,
             begun: VecDeque::new(),
@@ -57,16 +57,16 @@ impl Permits {
     pub(crate) async fn acquire(&self, priority: Priority) -> Permit {
         loop {
             let waiting = {
-                let mut lines = self.0.lock();
-                if lines.free > 0 {
-                    lines.free -= 1;
+                let mut inner = self.0.lock();
+                if inner.free > 0 {
+                    inner.free -= 1;
                     return Permit(Some(self.clone()));
                 }
                 let (sender, receiver) = oneshot::channel();
                 match priority {
-                    Priority::Begun => lines.begun.push_back(sender),
-                    Priority::Changed => lines.changed.push_back(sender),
-                    Priority::Listed => lines.listed.push_back(sender),
+                    Priority::Begun => inner.begun.push_back(sender),
+                    Priority::Changed => inner.changed.push_back(sender),
+                    Priority::Listed => inner.listed.push_back(sender),
                 }
                 receiver
             };
@@ -78,7 +78,7 @@ impl Permits {
     }
 }
 
-impl Lines {
+impl Inner {
     fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
         if let Some(next) = self.begun.pop_front() {
             return Some(next);
@@ -97,11 +97,11 @@ impl Drop for Permit {
         let Some(permits) = self.0.take() else { return };
         loop {
             let next = {
-                let mut lines = permits.0.lock();
+                let mut inner = permits.0.lock();
                 // Cancelled waiters are skipped.
-                let next = std::iter::from_fn(|| lines.next()).find(|next| !next.is_closed());
+                let next = std::iter::from_fn(|| inner.next()).find(|next| !next.is_closed());
                 if next.is_none() {
-                    lines.free += 1;
+                    inner.free += 1;
                 }
                 next
             };

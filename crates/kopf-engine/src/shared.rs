@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::child_inboxes::ChildInboxes;
 use crate::daemons::Daemons;
 use crate::execution::Executor;
-use crate::families::Families;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     /// Completes when all indices are filled; handlers wait for it.
     pub(crate) barrier: Barrier,
     /// Routes changed children to their owners.
-    pub(crate) families: Families,
+    pub(crate) child_inboxes: ChildInboxes,
     /// Memos of objects that are reviewed before they are stored.
     pub(crate) memos: Memos,
     /// Cancelled when the operator stops. Deleted objects need no cleanup then.

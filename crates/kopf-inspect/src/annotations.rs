@@ -7,7 +7,7 @@ use kopf_core::object::attempted;
 use kopf_core::object::retriggering;
 use kopf_core::progress::ProgressRecord;
 
-use crate::places::Places;
+use crate::storages::Storages;
 
 /// The annotation of the diff-base, without its prefix.
 const BASE: &str = "last-handled-configuration";
@@ -29,11 +29,11 @@ pub(crate) struct OwnAnnotation<'a> {
 
 /// Returns the annotations of the operator.
 pub(crate) fn own_annotations<'a>(
-    places: &'a Places,
+    storages: &'a Storages,
     body: &'a Body,
 ) -> impl Iterator<Item = OwnAnnotation<'a>> {
-    let prefix = places.naming.prefix();
-    let is_copied = places
+    let prefix = storages.naming.prefix();
+    let is_copied = storages
         .naming
         .keys(BASE, body)
         .iter()

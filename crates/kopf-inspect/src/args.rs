@@ -8,7 +8,7 @@ use kopf_core::field::FieldPath;
 
 use crate::cluster::Cluster;
 use crate::failure::Failure;
-use crate::places::Places;
+use crate::storages::Storages;
 
 /// A complete command line, for callers without a parser.
 #[derive(Debug, Parser)]
@@ -66,14 +66,14 @@ impl CommonArgs {
         Cluster::connect(self.kubeconfig.clone(), self.context.clone()).await
     }
 
-    pub(crate) fn places(&self) -> Result<Places, Failure> {
+    pub(crate) fn storages(&self) -> Result<Storages, Failure> {
         let ignored: Vec<FieldPath> = self
             .ignored_fields
             .iter()
             .map(|field| FieldPath::parse(field))
             .collect();
         let (prefix, finalizer) = (self.annotation_prefix.as_deref(), self.finalizer.as_deref());
-        Places::new(prefix, finalizer, &ignored)
+        Storages::new(prefix, finalizer, &ignored)
             .map_err(|error| Failure::new("invalid --annotation-prefix", &error))
     }
 }

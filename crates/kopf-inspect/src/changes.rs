@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::annotations::own_annotations;
 use crate::cluster::Cluster;
-use crate::places::Places;
+use crate::storages::Storages;
 
 /// The fields of `status.kopf` with the state of operators.
 const STATUS: [&str; 3] = ["progress", "dummy", "last-handled-configuration"];
@@ -27,8 +27,8 @@ impl Changes {
 }
 
 /// Returns `true` if an object has state or a finalizer that [`release`](crate::release) removes.
-pub(crate) fn is_held(body: &Body, places: &Places) -> bool {
-    !remove_state(body, places, Extent::Everything).is_empty()
+pub(crate) fn is_held(body: &Body, storages: &Storages) -> bool {
+    !remove_state(body, storages, Extent::Everything).is_empty()
 }
 
 /// The extent of a removal.
@@ -41,8 +41,8 @@ pub(crate) enum Extent {
 }
 
 /// Removes the state of the operator.
-pub(crate) fn remove_state(body: &Body, places: &Places, extent: Extent) -> Changes {
-    let own = own_annotations(places, body);
+pub(crate) fn remove_state(body: &Body, storages: &Storages, extent: Extent) -> Changes {
+    let own = own_annotations(storages, body);
     let removed = own.filter(|own| extent == Extent::Everything || own.name != MARKER);
     let annotations: Map<_, _> = removed
         .map(|own| (own.key.to_owned(), Value::Null))
@@ -54,10 +54,10 @@ pub(crate) fn remove_state(body: &Body, places: &Places, extent: Extent) -> Chan
             .insert("annotations".to_owned(), Value::Object(annotations));
     }
     let finalizers: Vec<&str> = body.finalizers().collect();
-    if extent == Extent::Everything && finalizers.contains(&places.finalizer.as_str()) {
+    if extent == Extent::Everything && finalizers.contains(&storages.finalizer.as_str()) {
         let others = finalizers
             .into_iter()
-            .filter(|name| *name != places.finalizer);
+            .filter(|name| *name != storages.finalizer);
         let others: Vec<_> = others.collect();
         changes
             .metadata
@@ -80,15 +80,15 @@ pub(crate) fn remove_state(body: &Body, places: &Places, extent: Extent) -> Chan
 }
 
 /// Requests a call of the handler. An unfinished request is extended, not replaced.
-pub(crate) fn request_call(body: &Body, places: &Places, handler: &str) -> Changes {
+pub(crate) fn request_call(body: &Body, storages: &Storages, handler: &str) -> Changes {
     let mut request = Request::new(handler, Cluster::now());
-    if let Some(stored) = Request::fetch(&places.naming, body) {
+    if let Some(stored) = Request::fetch(&storages.naming, body) {
         let others = stored.handlers.into_iter().filter(|id| id != handler);
         request.handlers.extend(others);
         request.stage = Stage::New;
     }
     let mut patch = Patch::default();
-    request.store(&places.naming, body, &mut patch);
+    request.store(&storages.naming, body, &mut patch);
     let annotations = patch.annotations_mut().clone();
     Changes {
         metadata: Map::from_iter([("annotations".to_owned(), Value::Object(annotations))]),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn state_is_removed_and_the_finalizer_is_kept() {
-        let changes = remove_state(&body(), &Places::default(), Extent::State);
+        let changes = remove_state(&body(), &Storages::default(), Extent::State);
         let annotations = changes.metadata["annotations"].as_object().unwrap();
         let keys: Vec<_> = annotations.keys().map(String::as_str).collect();
         let expected = ["fn", "garbage", "last-handled-configuration"];
@@ -133,26 +133,26 @@ mod tests {
 
     #[test]
     fn everything_includes_the_marker_and_the_finalizer() {
-        let places = Places::new(Some("my.example"), None, &[]).unwrap();
+        let storages = Storages::new(Some("my.example"), None, &[]).unwrap();
         let annotations = json!({"my.example/kopf-managed": "yes", "kopf.zalando.org/fn": "{}"});
         let metadata = json!({"annotations": annotations, "finalizers": [FINALIZER]});
         let body =
             Body::new(json!({"metadata": metadata, "status": {"kopf": {"own": 1, "dummy": 2}}}));
-        let changes = remove_state(&body, &places, Extent::Everything);
+        let changes = remove_state(&body, &storages, Extent::Everything);
         let expected = json!({"annotations": {"my.example/kopf-managed": null}, "finalizers": []});
         assert_eq!(Value::Object(changes.metadata), expected);
         assert_eq!(
             Value::Object(changes.status),
             json!({"kopf": {"dummy": null}})
         );
-        let state = remove_state(&body, &places, Extent::State);
+        let state = remove_state(&body, &storages, Extent::State);
         assert!(state.metadata.is_empty());
     }
 
     #[test]
     fn untouched_objects_need_no_change() {
         let body = Body::new(json!({"metadata": {"finalizers": ["x/y"]}, "status": {"kopf": 5}}));
-        assert!(!is_held(&body, &Places::default()));
+        assert!(!is_held(&body, &Storages::default()));
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
         let request = r#"{"handlers":["a","b"],"requested":"t","accepted":true}"#;
         let annotations = json!({"kopf.zalando.org/retrigger-request": request});
         let body = Body::new(json!({"metadata": {"annotations": annotations}}));
-        let changes = request_call(&body, &Places::default(), "b");
+        let changes = request_call(&body, &Storages::default(), "b");
         let text = changes.metadata["annotations"]["kopf.zalando.org/retrigger-request"].as_str();
         let stored: Value = serde_json::from_str(text.unwrap()).unwrap();
         assert_eq!(stored["handlers"], json!(["b", "a"]));

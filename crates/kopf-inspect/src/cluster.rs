@@ -15,7 +15,7 @@ use kopf_core::settings::{Backoffs, Networking};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::events::{Event, Verdict};
+use crate::events::{Event, EventOutcome};
 use crate::failure::{Failure, request_failure};
 
 /// The number of objects per request. Only one page is in memory at a time.
@@ -163,19 +163,19 @@ impl Cluster {
         Ok(events)
     }
 
-    /// Returns the verdicts of the events of all objects of a kind, by uid.
-    pub(crate) async fn verdicts(
+    /// Returns the outcomes of the events of all objects of a kind, by uid.
+    pub(crate) async fn outcomes(
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-    ) -> Result<HashMap<String, Verdict>, Error> {
+    ) -> Result<HashMap<String, EventOutcome>, Error> {
         let fields = format!("involvedObject.kind={}", resource.kind);
-        let mut verdicts: HashMap<String, Verdict> = HashMap::new();
+        let mut outcomes: HashMap<String, EventOutcome> = HashMap::new();
         self.each_event(namespace, &fields, |event| {
-            verdicts.entry(event.uid.clone()).or_default().add(&event);
+            outcomes.entry(event.uid.clone()).or_default().add(&event);
         })
         .await?;
-        Ok(verdicts)
+        Ok(outcomes)
     }
 
     async fn each_event(

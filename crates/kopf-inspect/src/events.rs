@@ -58,7 +58,7 @@ impl Event {
         })
     }
 
-    /// Returns `true` if the event can change the verdict about an object.
+    /// Returns `true` if the event can change the outcome of an object.
     pub(crate) fn is_relevant(&self) -> bool {
         self.is_error() || self.failures().is_some()
     }
@@ -77,12 +77,12 @@ impl Event {
 
 /// The outcome of the last handling of one object, by its events.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Verdict {
+pub(crate) struct EventOutcome {
     error: Option<Event>,
     processed: Option<Event>,
 }
 
-impl Verdict {
+impl EventOutcome {
     /// Adds an event. Events can be added in any order.
     pub(crate) fn add(&mut self, event: &Event) {
         let newer = |known: &Option<Event>| known.as_ref().is_none_or(|known| known.at <= event.at);
@@ -143,11 +143,11 @@ mod tests {
     }
 
     fn failure(events: &[Event]) -> Option<(Option<String>, Option<String>)> {
-        let mut verdict = Verdict::default();
+        let mut outcome = EventOutcome::default();
         for event in events {
-            verdict.add(event);
+            outcome.add(event);
         }
-        match verdict.failure()? {
+        match outcome.failure()? {
             State::Failed {
                 handler, message, ..
             } => Some((handler, message)),

@@ -7,15 +7,15 @@ use kopf_core::timestamp;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::events::{Event, Verdict};
+use crate::events::{Event, EventOutcome};
 use crate::handled::Handled;
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::paint::Style;
 use crate::peers::Participant;
-use crate::places::Places;
-use crate::records::Finding;
-use crate::rendering::{diff_lines, progress};
+use crate::records::HandlerProgress;
+use crate::rendering::{diff_lines, progress_line};
 use crate::state::{Finalizer, State};
+use crate::storages::Storages;
 
 /// The number of the last events that are shown.
 const EVENTS: usize = 20;
@@ -38,21 +38,21 @@ impl Explanation {
     /// Reads the events and the operators of an object.
     pub(crate) async fn gather(
         cluster: &Cluster,
-        object: Named<'_>,
+        object: ObjectRef<'_>,
         body: &Body,
-        places: &Places,
+        storages: &Storages,
     ) -> Self {
         let now = Cluster::now();
         let (events, mut peers) = tokio::join!(cluster.events(body), cluster.peers());
         peers.retain(|peer| peer.serves(object.namespace));
-        let mut handled = Handled::assess(body, places, now);
+        let mut handled = Handled::assess(body, storages, now);
         let events = events.map_err(|error| error.to_string());
         if let (State::Settled, Ok(events)) = (&handled.state, &events) {
-            let mut verdict = Verdict::default();
+            let mut outcome = EventOutcome::default();
             for event in events {
-                verdict.add(event);
+                outcome.add(event);
             }
-            handled.state = verdict.failure().unwrap_or(State::Settled);
+            handled.state = outcome.failure().unwrap_or(State::Settled);
         }
         let last = |mut events: Vec<Event>| {
             let first = events.len().saturating_sub(EVENTS);
@@ -62,7 +62,7 @@ impl Explanation {
             title: object.to_string(),
             created: body.creation_timestamp().map(str::to_owned),
             deleted: body.deletion_timestamp().map(str::to_owned),
-            request: Request::fetch(&places.naming, body),
+            request: Request::fetch(&storages.naming, body),
             handled,
             events: events.map(last),
             peers,
@@ -71,9 +71,9 @@ impl Explanation {
 
     /// Returns the explanation as JSON.
     pub(crate) fn to_value(&self, now: Timestamp) -> Value {
-        let handlers = self.handled.findings.records.iter();
+        let handlers = self.handled.progress.records.iter();
         let handlers: Vec<Value> = handlers
-            .map(|finding| handler_value(finding, now))
+            .map(|handler| handler_value(handler, now))
             .collect();
         let diff: Vec<Value> = diff_lines(&self.handled.diff)
             .into_iter()
@@ -107,7 +107,7 @@ impl Explanation {
             "diff": diff,
             "handlers": handlers,
             "requested": self.request.as_ref().map(|request| &request.handlers),
-            "unknown": self.handled.findings.unknown,
+            "unknown": self.handled.progress.unknown,
             "finalizers": finalizers.collect::<Vec<_>>(),
             "peers": self.peers.iter().map(|peer| peer.to_value(now)).collect::<Vec<_>>(),
             "events": events.ok(),
@@ -115,13 +115,13 @@ impl Explanation {
     }
 }
 
-fn handler_value(finding: &Finding, now: Timestamp) -> Value {
-    let record = &finding.record;
+fn handler_value(handler: &HandlerProgress, now: Timestamp) -> Value {
+    let record = &handler.record;
     let time = |moment: Option<Timestamp>| moment.map(timestamp::format);
     json!({
-        "id": finding.id,
-        "parent": finding.parent,
-        "progress": progress(finding, now).1,
+        "id": handler.id,
+        "parent": handler.parent,
+        "progress": progress_line(handler, now).1,
         "started": time(record.started),
         "stopped": time(record.stopped),
         "delayed": time(record.delayed),
@@ -129,7 +129,7 @@ fn handler_value(finding: &Finding, now: Timestamp) -> Value {
         "retries": record.retries,
         "success": record.success,
         "failure": record.failure,
-        "message": finding.message(),
+        "message": handler.message(),
     })
 }
 
@@ -140,14 +140,14 @@ mod tests {
 
     fn explanation(body: &Value) -> Explanation {
         let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
-        let places = Places::default();
+        let storages = Storages::default();
         let body = Body::new(body.clone());
         Explanation {
             title: "thing ns/x".to_owned(),
             created: body.creation_timestamp().map(str::to_owned),
             deleted: None,
-            request: Request::fetch(&places.naming, &body),
-            handled: Handled::assess(&body, &places, now),
+            request: Request::fetch(&storages.naming, &body),
+            handled: Handled::assess(&body, &storages, now),
             events: Ok(Vec::new()),
             peers: Vec::new(),
         }

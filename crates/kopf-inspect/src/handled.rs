@@ -9,9 +9,9 @@ use kopf_core::secrets::redact_diff;
 use kopf_core::storage::StorageError;
 use serde_json::Value;
 
-use crate::places::{Places, is_secret};
-use crate::records::{Finding, Findings};
+use crate::records::{HandlerProgress, ObjectProgress};
 use crate::state::{Finalizer, Source, State};
+use crate::storages::{Storages, is_secret};
 
 /// One object with its state.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Handled {
     /// The state.
     pub state: State,
     /// The progress records.
-    pub findings: Findings,
+    pub progress: ObjectProgress,
     /// The finalizers.
     pub finalizers: Vec<Finalizer>,
     /// The changes since the last handling; empty without a diff-base.
@@ -30,25 +30,25 @@ pub struct Handled {
 
 impl Handled {
     /// Derives the state of an object.
-    pub fn assess(body: &Body, places: &Places, now: Timestamp) -> Self {
-        let findings = Findings::of(places, body);
+    pub fn assess(body: &Body, storages: &Storages, now: Timestamp) -> Self {
+        let progress = ObjectProgress::of(storages, body);
         let finalizers: Vec<Finalizer> = body
             .finalizers()
             .map(|name| {
-                if name == places.finalizer {
+                if name == storages.finalizer {
                     Finalizer::Operator(name.to_owned())
                 } else {
                     Finalizer::Other(name.to_owned())
                 }
             })
             .collect();
-        let compared = compare(body, places);
+        let compared = compare(body, storages);
         let state = match &compared {
-            _ if body.is_deleting() => deleting(&findings, &finalizers, now),
+            _ if body.is_deleting() => deleting(&progress, &finalizers, now),
             Err(error) => State::Unreadable {
                 problem: error.to_string(),
             },
-            Ok(compared) => living(&findings, &finalizers, compared.as_ref(), now),
+            Ok(compared) => living(&progress, &finalizers, compared.as_ref(), now),
         };
         let (diff, has_base) = match compared {
             Ok(Some(diff)) => (diff, true),
@@ -56,7 +56,7 @@ impl Handled {
         };
         Self {
             state,
-            findings,
+            progress,
             finalizers,
             diff,
             has_base,
@@ -65,11 +65,11 @@ impl Handled {
 }
 
 /// Compares an object with its diff-base; `None` if there is no diff-base.
-fn compare(body: &Body, places: &Places) -> Result<Option<Diff>, StorageError> {
-    let Some(base) = places.base(body)? else {
+fn compare(body: &Body, storages: &Storages) -> Result<Option<Diff>, StorageError> {
+    let Some(base) = storages.base(body)? else {
         return Ok(None);
     };
-    let essence = places.essence(body, Some(&base))?;
+    let essence = storages.essence(body, Some(&base))?;
     let diff = differences(base, essence);
     Ok(Some(if is_secret(body) {
         redact_diff(&diff)
@@ -82,27 +82,27 @@ fn differences(old: Value, new: Value) -> Diff {
     Diff::between(Some(Arc::new(old)), Some(Arc::new(new)))
 }
 
-fn deleting(findings: &Findings, finalizers: &[Finalizer], now: Timestamp) -> State {
+fn deleting(progress: &ObjectProgress, finalizers: &[Finalizer], now: Timestamp) -> State {
     let is_own = |finalizer: &Finalizer| matches!(finalizer, Finalizer::Operator(_));
     if finalizers.is_empty() {
         return State::Deleting;
     }
-    let progress = progress(findings, now).filter(|_| finalizers.iter().any(is_own));
+    let progress = unfinished_state(progress, now).filter(|_| finalizers.iter().any(is_own));
     progress.unwrap_or_else(|| State::Blocked {
         finalizers: finalizers.to_vec(),
     })
 }
 
 fn living(
-    findings: &Findings,
+    progress: &ObjectProgress,
     finalizers: &[Finalizer],
     diff: Option<&Diff>,
     now: Timestamp,
 ) -> State {
-    if let Some(state) = progress(findings, now) {
+    if let Some(state) = unfinished_state(progress, now) {
         return state;
     }
-    if let Some(failed) = failed(findings) {
+    if let Some(failed) = failed(progress) {
         return failed;
     }
     let is_seen = finalizers
@@ -111,66 +111,66 @@ fn living(
     match diff {
         Some(diff) if diff.is_empty() => State::Settled,
         Some(diff) => State::Changed { fields: diff.len() },
-        None if is_seen || !findings.records.is_empty() => handling(findings),
+        None if is_seen || !progress.records.is_empty() => handling(progress),
         None => State::NotSeen,
     }
 }
 
 /// Returns the state of unfinished handlers; `None` if there are none.
-fn progress(findings: &Findings, now: Timestamp) -> Option<State> {
-    let unfinished: Vec<&Finding> = findings
+fn unfinished_state(progress: &ObjectProgress, now: Timestamp) -> Option<State> {
+    let unfinished: Vec<&HandlerProgress> = progress
         .records
         .iter()
-        .filter(|finding| !finding.is_finished())
+        .filter(|handler| !handler.is_finished())
         .collect();
     if unfinished.is_empty() {
         return None;
     }
     // Parents that wait for their sub-handlers are retried as well, but are not the cause.
-    let is_parent = |one: &Finding| {
+    let is_parent = |one: &HandlerProgress| {
         unfinished
             .iter()
             .any(|sub| sub.parent.as_ref() == Some(&one.id))
     };
-    let leaves = unfinished.iter().filter(|finding| !is_parent(finding));
-    let retried = leaves.filter(|finding| finding.record.retries > 0);
-    let next = retried.min_by_key(|finding| finding.record.delayed.unwrap_or(now));
+    let leaves = unfinished.iter().filter(|handler| !is_parent(handler));
+    let retried = leaves.filter(|handler| handler.record.retries > 0);
+    let next = retried.min_by_key(|handler| handler.record.delayed.unwrap_or(now));
     Some(match next {
-        Some(finding) => State::Retrying {
-            handler: finding.id.clone(),
-            attempt: finding.record.retries.saturating_add(1),
-            at: finding.record.delayed.unwrap_or(now),
-            message: finding.message().map(str::to_owned),
+        Some(handler) => State::Retrying {
+            handler: handler.id.clone(),
+            attempt: handler.record.retries.saturating_add(1),
+            at: handler.record.delayed.unwrap_or(now),
+            message: handler.message().map(str::to_owned),
         },
-        None => handling(findings),
+        None => handling(progress),
     })
 }
 
-fn handling(findings: &Findings) -> State {
-    let records = &findings.records;
+fn handling(progress: &ObjectProgress) -> State {
+    let records = &progress.records;
     State::Handling {
         purpose: records
             .iter()
-            .find_map(|finding| finding.record.purpose.clone()),
+            .find_map(|handler| handler.record.purpose.clone()),
         finished: records
             .iter()
-            .filter(|finding| finding.is_finished())
+            .filter(|handler| handler.is_finished())
             .count(),
         known: records.len(),
     }
 }
 
-fn failed(findings: &Findings) -> Option<State> {
-    let mut failed = findings
+fn failed(progress: &ObjectProgress) -> Option<State> {
+    let mut failed = progress
         .records
         .iter()
-        .filter(|finding| finding.record.failure);
+        .filter(|handler| handler.record.failure);
     // Parents fail because of their sub-handlers.
-    let finding = failed.clone().find(|finding| finding.parent.is_some());
-    let finding = finding.or_else(|| failed.next())?;
+    let handler = failed.clone().find(|handler| handler.parent.is_some());
+    let handler = handler.or_else(|| failed.next())?;
     Some(State::Failed {
-        handler: Some(finding.id.clone()),
-        message: finding.message().map(str::to_owned),
+        handler: Some(handler.id.clone()),
+        message: handler.message().map(str::to_owned),
         source: Source::Record,
     })
 }
@@ -187,7 +187,7 @@ mod tests {
 
     fn assess(body: Value) -> Handled {
         let now = timestamp::parse(NOW).unwrap();
-        Handled::assess(&Body::new(body), &Places::default(), now)
+        Handled::assess(&Body::new(body), &Storages::default(), now)
     }
 
     fn object(annotations: &Value, finalizers: &Value, deleting: bool) -> Value {
@@ -277,8 +277,8 @@ mod tests {
     fn recorded_objects_of_the_original() {
         let objects = recorded("s07-subhandlers");
         let now = timestamp::parse("2026-11-15T00:38:52.5Z").unwrap();
-        let places = Places::default();
-        let assess = |object: &Value| Handled::assess(&Body::new(object.clone()), &places, now);
+        let storages = Storages::default();
+        let assess = |object: &Value| Handled::assess(&Body::new(object.clone()), &storages, now);
         let State::Retrying {
             handler,
             attempt,

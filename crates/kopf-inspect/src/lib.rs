@@ -19,14 +19,14 @@ mod failure;
 mod handled;
 mod kinds;
 mod leases;
-mod named;
+mod object_ref;
 mod paint;
 mod peers;
-mod places;
 mod records;
 mod rendering;
 mod screen;
 mod state;
+mod storages;
 mod table;
 mod time;
 mod ui;
@@ -40,14 +40,14 @@ pub use self::args::Command;
 pub use self::cluster::Cluster;
 pub use self::failure::Failure;
 pub use self::handled::Handled;
-pub use self::named::Named;
+pub use self::object_ref::ObjectRef;
 #[doc(hidden)]
 pub use self::paint::Style;
-pub use self::places::Places;
-pub use self::records::{Finding, Findings};
+pub use self::records::{HandlerProgress, ObjectProgress};
 #[doc(hidden)]
 pub use self::screen::Screen;
 pub use self::state::{Finalizer, Source, State};
+pub use self::storages::Storages;
 pub use self::writing::{Released, Retriggered, release, retrigger};
 
 /// Exit code after Ctrl-C, the same as of shells.

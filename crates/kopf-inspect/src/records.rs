@@ -14,14 +14,14 @@ use kopf_core::progress::ProgressRecord;
 use serde_json::Value;
 
 use crate::annotations::{COPIED, is_known, own_annotations, record};
-use crate::places::Places;
+use crate::storages::Storages;
 
 /// The length of the hash at the end of shortened names.
 const HASH: usize = 7;
 
 /// The progress of one handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct HandlerProgress {
     /// The id of the handler, or the name of the annotation if the id is not stored.
     pub id: String,
     /// The record.
@@ -30,7 +30,7 @@ pub struct Finding {
     pub parent: Option<String>,
 }
 
-impl Finding {
+impl HandlerProgress {
     /// Returns `true` if the handler has succeeded or failed permanently.
     pub fn is_finished(&self) -> bool {
         self.record.success || self.record.failure
@@ -46,26 +46,26 @@ impl Finding {
 
 /// All progress records of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct ObjectProgress {
     /// The records, parents before their sub-handlers.
-    pub records: Vec<Finding>,
+    pub records: Vec<HandlerProgress>,
     /// The names of unknown annotations under the prefix.
     pub unknown: Vec<String>,
 }
 
-impl Findings {
+impl ObjectProgress {
     /// Reads all records of an object.
-    pub fn of(places: &Places, body: &Body) -> Self {
+    pub fn of(storages: &Storages, body: &Body) -> Self {
         let mut stored = BTreeMap::new();
         let mut unknown = Vec::new();
-        for own in own_annotations(places, body) {
+        for own in own_annotations(storages, body) {
             match record(own.text) {
                 Some(record) => drop(stored.insert(own.name, record)),
                 None if is_known(own.name) => {}
                 None => unknown.push(own.name.to_owned()),
             }
         }
-        let mut records = named(places, body, stored);
+        let mut records = named(storages, body, stored);
         for (id, record) in in_status(body) {
             records.entry(id).or_insert(record);
         }
@@ -76,27 +76,27 @@ impl Findings {
     }
 
     /// Returns the record of a handler.
-    pub fn get(&self, id: &str) -> Option<&Finding> {
-        self.records.iter().find(|finding| finding.id == id)
+    pub fn get(&self, id: &str) -> Option<&HandlerProgress> {
+        self.records.iter().find(|handler| handler.id == id)
     }
 }
 
 /// Maps the records of annotations to ids of handlers, one record per handler.
 fn named(
-    places: &Places,
+    storages: &Storages,
     body: &Body,
     mut stored: BTreeMap<&str, ProgressRecord>,
 ) -> BTreeMap<String, ProgressRecord> {
     let mut records = BTreeMap::new();
     let mut take = |id: &str, stored: &mut BTreeMap<&str, ProgressRecord>| {
-        let keys = places.naming.keys(id, body);
+        let keys = storages.naming.keys(id, body);
         let names = keys.iter().filter_map(|key| key.rsplit('/').next());
         let names = names.map(|name| name.strip_suffix(COPIED).unwrap_or(name));
         if let Some(record) = first(names.filter_map(|name| stored.remove(name))) {
             records.insert(id.to_owned(), record);
         }
     };
-    for id in known_ids(places, body, &stored) {
+    for id in known_ids(storages, body, &stored) {
         take(&id, &mut stored);
     }
     let names: Vec<String> = stored.keys().map(|&name| name.to_owned()).collect();
@@ -115,12 +115,12 @@ fn first<T>(items: impl Iterator<Item = T>) -> Option<T> {
 
 /// Returns the ids that are stored in full.
 fn known_ids(
-    places: &Places,
+    storages: &Storages,
     body: &Body,
     stored: &BTreeMap<&str, ProgressRecord>,
 ) -> BTreeSet<String> {
-    let attempted = AttemptedEssences::fetch(&places.naming, body);
-    let request = Request::fetch(&places.naming, body);
+    let attempted = AttemptedEssences::fetch(&storages.naming, body);
+    let request = Request::fetch(&storages.naming, body);
     let subrefs = stored
         .values()
         .flat_map(|record| record.subrefs.iter().cloned());
@@ -147,7 +147,7 @@ fn in_status(body: &Body) -> impl Iterator<Item = (String, ProgressRecord)> {
 }
 
 /// Sorts sub-handlers after their parents.
-fn arranged(records: BTreeMap<String, ProgressRecord>) -> Vec<Finding> {
+fn arranged(records: BTreeMap<String, ProgressRecord>) -> Vec<HandlerProgress> {
     let mut parents: BTreeMap<String, String> = BTreeMap::new();
     // Nested sub-handlers are listed by all their parents: the closest one has the longest id.
     for (id, record) in &records {
@@ -159,12 +159,12 @@ fn arranged(records: BTreeMap<String, ProgressRecord>) -> Vec<Finding> {
         }
     }
     // Ids of sub-handlers start with those of their parents, so they are sorted by id.
-    let findings = records.into_iter().map(|(id, record)| Finding {
+    let progress = records.into_iter().map(|(id, record)| HandlerProgress {
         parent: parents.get(&id).cloned(),
         id,
         record,
     });
-    findings.collect()
+    progress.collect()
 }
 
 #[cfg(test)]
@@ -178,11 +178,11 @@ mod tests {
     }
 
     fn ids(body: &Body) -> Vec<String> {
-        let findings = Findings::of(&Places::default(), body);
-        findings
+        let progress = ObjectProgress::of(&Storages::default(), body);
+        progress
             .records
             .into_iter()
-            .map(|finding| finding.id)
+            .map(|handler| handler.id)
             .collect()
     }
 
@@ -196,8 +196,8 @@ mod tests {
             "kopf.zalando.org/make.c": DONE,
         }));
         assert_eq!(ids(&body), ["make", "make.c", "make/a"]);
-        let findings = Findings::of(&Places::default(), &body);
-        let sub = findings.get("make/a").unwrap();
+        let progress = ObjectProgress::of(&Storages::default(), &body);
+        let sub = progress.get("make/a").unwrap();
         assert_eq!(sub.parent.as_deref(), Some("make"));
         assert!(sub.is_finished());
     }
@@ -209,12 +209,16 @@ mod tests {
             "a".repeat(70),
             format!("{}/b", "a".repeat(70)),
         ] {
-            let places = Places::default();
-            let keys = places.naming.keys(&id, &body(&json!({})));
+            let storages = Storages::default();
+            let keys = storages.naming.keys(&id, &body(&json!({})));
             assert_eq!(keys.len(), 2);
             let annotations = keys.iter().map(|key| (key.clone(), json!(DONE)));
             let body = body(&Value::Object(annotations.collect()));
-            assert_eq!(Findings::of(&places, &body).records.len(), 1, "{id}");
+            assert_eq!(
+                ObjectProgress::of(&storages, &body).records.len(),
+                1,
+                "{id}"
+            );
         }
     }
 
@@ -227,9 +231,9 @@ mod tests {
             "other.example/fn": DONE, "plain": DONE, "kopf.zalando.org.evil/x": DONE,
             "kopf.zalando.org/number": 5,
         }));
-        let findings = Findings::of(&Places::default(), &body);
-        assert_eq!(findings.records, []);
-        assert_eq!(findings.unknown, ["garbage", "list", "null", "text"]);
+        let progress = ObjectProgress::of(&Storages::default(), &body);
+        assert_eq!(progress.records, []);
+        assert_eq!(progress.unknown, ["garbage", "list", "null", "text"]);
     }
 
     #[test]
@@ -241,8 +245,8 @@ mod tests {
             }}},
         }));
         assert_eq!(ids(&body), ["fn", "make/a.b"]);
-        let findings = Findings::of(&Places::default(), &body);
-        assert_eq!(findings.get("fn").unwrap().record.retries, 1);
+        let progress = ObjectProgress::of(&Storages::default(), &body);
+        assert_eq!(progress.get("fn").unwrap().record.retries, 1);
         let garbled = Body::new(json!({"metadata": [], "status": {"kopf": {"progress": []}}}));
         assert_eq!(ids(&garbled), Vec::<String>::new());
     }

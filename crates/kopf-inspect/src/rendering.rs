@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::explanation::Explanation;
 use crate::paint::{Colours, Style, cut, harmless};
-use crate::records::Finding;
+use crate::records::HandlerProgress;
 use crate::state::Finalizer;
 use crate::time::{ago, remaining};
 
@@ -33,7 +33,7 @@ impl Explanation {
         };
         page.heading(&harmless(&self.title));
         page.line(&format!("state: {name}{details}"));
-        page.line(&format!("what to do: {}", harmless(&state.advice(now))));
+        page.line(&format!("advice: {}", harmless(&state.advice(now))));
         self.times(&mut page, now);
         self.changes(&mut page);
         self.handlers(&mut page, now);
@@ -68,18 +68,18 @@ impl Explanation {
     }
 
     fn handlers(&self, page: &mut Page, now: Timestamp) {
-        let findings = &self.handled.findings;
-        if !findings.records.is_empty() {
+        let progress = &self.handled.progress;
+        if !progress.records.is_empty() {
             page.section("Handlers");
-            for finding in &findings.records {
-                let indent = if finding.parent.is_some() {
+            for handler in &progress.records {
+                let indent = if handler.parent.is_some() {
                     "    "
                 } else {
                     "  "
                 };
-                let (style, text) = progress(finding, now);
+                let (style, text) = progress_line(handler, now);
                 let text = style.paint(&harmless(&text), page.colours);
-                page.line(&format!("{indent}{}: {text}", harmless(&finding.id)));
+                page.line(&format!("{indent}{}: {text}", harmless(&handler.id)));
             }
         }
         if let Some(request) = &self.request {
@@ -92,9 +92,9 @@ impl Explanation {
                 format!("  retrigger [{ids}], requested at {at}")
             });
         }
-        if !findings.unknown.is_empty() {
+        if !progress.unknown.is_empty() {
             page.section("Unknown annotations under the prefix of the operator");
-            for name in &findings.unknown {
+            for name in &progress.unknown {
                 page.line(&format!("  {}", harmless(name)));
             }
         }
@@ -210,8 +210,8 @@ fn shortened(value: &Value) -> String {
 }
 
 /// Returns the progress of a handler in one line.
-pub(crate) fn progress(finding: &Finding, now: Timestamp) -> (Style, String) {
-    let record = &finding.record;
+pub(crate) fn progress_line(handler: &HandlerProgress, now: Timestamp) -> (Style, String) {
+    let record = &handler.record;
     let mut text = String::new();
     let style = if record.success {
         text.push_str("succeeded");
@@ -244,7 +244,7 @@ pub(crate) fn progress(finding: &Finding, now: Timestamp) -> (Style, String) {
         );
     }
     text.push(')');
-    if let Some(message) = finding.message() {
+    if let Some(message) = handler.message() {
         let _ = write!(text, ": {message}");
     }
     (style, text)

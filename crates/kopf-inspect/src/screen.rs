@@ -106,7 +106,7 @@ impl Screen {
             text.extend(["  ", &harmless(line.trim_end()), "\n"]);
         }
         if let Some(advice) = failure.advice() {
-            let label = Style::Good.paint("what to do:", self.stderr);
+            let label = Style::Good.paint("advice:", self.stderr);
             text.extend([&*label, " ", &harmless(advice), "\n"]);
         }
         write_stderr(&text);

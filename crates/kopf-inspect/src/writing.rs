@@ -15,8 +15,8 @@ use tokio::time::sleep;
 use crate::changes::{Changes, Extent, remove_state, request_call};
 use crate::cluster::Cluster;
 use crate::failure::{Failure, request_failure};
-use crate::named::Named;
-use crate::places::Places;
+use crate::object_ref::ObjectRef;
+use crate::storages::Storages;
 
 /// Upper bound for the number of attempts after conflicts.
 const ATTEMPTS: u32 = 8;
@@ -53,8 +53,8 @@ pub enum Released {
 /// If the object does not exist, is being deleted, or cannot be written.
 pub async fn retrigger(
     cluster: &Cluster,
-    object: Named<'_>,
-    places: &Places,
+    object: ObjectRef<'_>,
+    storages: &Storages,
     handler: Option<&str>,
 ) -> Result<Retriggered, Failure> {
     let make = |body: &Body| {
@@ -63,8 +63,8 @@ pub async fn retrigger(
             return Err(Failure::plain(reason).advise("`kopf explain` shows its finalizers"));
         }
         Ok(match handler {
-            Some(handler) => request_call(body, places, handler),
-            None => remove_state(body, places, Extent::State),
+            Some(handler) => request_call(body, storages, handler),
+            None => remove_state(body, storages, Extent::State),
         })
     };
     match write(cluster, object, make).await? {
@@ -81,10 +81,10 @@ pub async fn retrigger(
 /// If the object cannot be written.
 pub async fn release(
     cluster: &Cluster,
-    object: Named<'_>,
-    places: &Places,
+    object: ObjectRef<'_>,
+    storages: &Storages,
 ) -> Result<Released, Failure> {
-    let make = |body: &Body| Ok(remove_state(body, places, Extent::Everything));
+    let make = |body: &Body| Ok(remove_state(body, storages, Extent::Everything));
     Ok(match write(cluster, object, make).await? {
         Written::Gone => Released::Gone,
         Written::Unchanged => Released::Clean,
@@ -92,7 +92,7 @@ pub async fn release(
     })
 }
 
-pub(crate) fn absent(object: Named<'_>) -> Failure {
+pub(crate) fn absent(object: ObjectRef<'_>) -> Failure {
     let failure = Failure::plain(format!("there is no {object}"));
     match object.namespace {
         Some(_) => failure.advise("check the name, and the namespace (-n)"),
@@ -110,12 +110,12 @@ enum Written {
 
 async fn write(
     cluster: &Cluster,
-    object: Named<'_>,
+    object: ObjectRef<'_>,
     make: impl Fn(&Body) -> Result<Changes, Failure>,
 ) -> Result<Written, Failure> {
     let failed = |error: &Error| request_failure(format!("cannot change {object}"), error);
     for attempt in 1..=ATTEMPTS {
-        let Named {
+        let ObjectRef {
             resource,
             namespace,
             name,
@@ -140,7 +140,7 @@ async fn write(
 
 async fn send(
     cluster: &Cluster,
-    object: Named<'_>,
+    object: ObjectRef<'_>,
     body: &Body,
     changes: Changes,
 ) -> Result<Written, Error> {

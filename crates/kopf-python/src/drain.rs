@@ -55,7 +55,7 @@ fn process(py: Python<'_>, front: &Arc<Front>, entry: Entry) {
         }
         Entry::Poll(task) => task.poll(),
         Entry::Run(action) => action(py),
-        Entry::Pulse(sender) => {
+        Entry::Heartbeat(sender) => {
             let _ = sender.send(());
         }
     }

@@ -154,7 +154,7 @@ impl Engine {
             .keep_managed_fields(true)
             .definitions(objects(options, "definitions")?)
             .host(Arc::clone(&front.host) as _)
-            .pulse(Arc::clone(&front.host) as _)
+            .heartbeat(Arc::clone(&front.host) as _)
             .memos(Arc::new(PyMemos {
                 operator: need(options, "memo")?,
                 copy: need(options, "copy")?,

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures::future::BoxFuture;
 use kopf_core::sync::Mutex;
-use kopf_engine::invocation::{Host, Hosted, Pulse};
+use kopf_engine::invocation::{Heartbeat, Host, Hosted};
 use tokio::sync::oneshot;
 
 use crate::queue::{Entry, Queue};
@@ -52,7 +52,7 @@ impl Wake for Task {
     }
 }
 
-/// The event loop as a host of tasks, with its pulse.
+/// The event loop as a host of tasks, with its heartbeat.
 pub(crate) struct LoopHost {
     pub(crate) queue: Arc<Queue>,
     /// `true` if lifecycles or storages are written in Python, because all tasks call them.
@@ -69,10 +69,10 @@ impl Host for LoopHost {
     }
 }
 
-impl Pulse for LoopHost {
+impl Heartbeat for LoopHost {
     fn beat(&self) -> BoxFuture<'static, ()> {
         let (sender, receiver) = oneshot::channel();
-        self.queue.push(Entry::Pulse(sender));
+        self.queue.push(Entry::Heartbeat(sender));
         Box::pin(async move {
             if receiver.await.is_err() {
                 std::future::pending::<()>().await;

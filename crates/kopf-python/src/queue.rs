@@ -41,7 +41,7 @@ pub(crate) enum Entry {
     /// Anything else.
     Run(Box<dyn FnOnce(Python<'_>) + Send>),
     /// A check of the event loop by the health endpoint.
-    Pulse(oneshot::Sender<()>),
+    Heartbeat(oneshot::Sender<()>),
 }
 
 /// The queue. It is closed at the end of its loop; later entries are dropped.

@@ -54,14 +54,16 @@ where
 
 fn identify(cluster: &Cluster, parts: &Parts, in_process: bool) -> Result<UserInfo> {
     let peer = parts.extensions.get::<PeerCertificate>();
-    let may = |sender: &UserInfo, access: Access<'_>| {
+    let is_allowed = |sender: &UserInfo, access: Access<'_>| {
         cluster.rbac && cluster.allows(sender, Action::Resource(access)).is_some()
     };
     if in_process && !parts.headers.contains_key(header::AUTHORIZATION) {
-        return access::Access::acting(&parts.headers, UserInfo::administrator(), &may);
+        return access::Access::acting(&parts.headers, UserInfo::administrator(), &is_allowed);
     }
     let now = cluster.clock.now();
-    cluster.access.identify(&parts.headers, peer, now, &may)
+    cluster
+        .access
+        .identify(&parts.headers, peer, now, &is_allowed)
 }
 
 async fn dispatch<B>(

@@ -1,6 +1,6 @@
 //! Helm charts of operators.
 
-use kopf_core::rights::{Place, Requirements};
+use kopf_core::rights::{PermissionScope, Requirements};
 use kopf_core::settings::Leading;
 use serde_json::Value;
 
@@ -75,8 +75,8 @@ fn released(identity: &Identity, lease: Option<&str>, requirements: &Requirement
     let certificate = lease.and_then(certificate_secret);
     let permissions = requirements.permissions.into_iter();
     let permissions = permissions.map(|mut permission| {
-        if permission.place == Place::Namespace(identity.namespace.clone()) {
-            permission.place = Place::Namespace(NAMESPACE.to_owned());
+        if permission.scope == PermissionScope::Namespace(identity.namespace.clone()) {
+            permission.scope = PermissionScope::Namespace(NAMESPACE.to_owned());
             let is_certificate = certificate.is_some() && permission.name == certificate;
             if permission.resource == "secrets" && is_certificate {
                 permission.name = certificate_secret(NAME);
@@ -153,7 +153,7 @@ mod tests {
 
     fn permission(resource: &str, name: Option<&str>) -> Permission {
         Permission {
-            place: Place::Namespace("ops".to_owned()),
+            scope: PermissionScope::Namespace("ops".to_owned()),
             group: String::new(),
             resource: resource.to_owned(),
             name: name.map(str::to_owned),

@@ -3,7 +3,7 @@
 use kopf_core::namespace::{self, NamespacePattern, Scope};
 use kopf_core::registry::Registry;
 use kopf_core::rights::{
-    Demand, Extra, Knowledge, Leases, Options, Requirements, builtin_resources,
+    Demand, ExtraPermission, Knowledge, Leases, Options, Requirements, builtin_resources,
     resources_of_definition,
 };
 use kopf_core::settings::{Replication, Settings};
@@ -37,7 +37,7 @@ pub struct Plan {
     /// The options of `run`.
     pub launch: Launch,
     /// Permissions for requests of handlers.
-    pub extras: Vec<Extra>,
+    pub extras: Vec<ExtraPermission>,
     /// The name of managed webhook configurations; by default, that of the settings.
     pub managed_webhooks: Option<String>,
     /// CRDs of the operator.

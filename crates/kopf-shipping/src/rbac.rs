@@ -1,6 +1,6 @@
 //! Service accounts, roles and bindings.
 
-use kopf_core::rights::{Place, Requirements, Rule, rules, to_yaml};
+use kopf_core::rights::{PermissionScope, Requirements, Rule, rules, to_yaml};
 
 use crate::Identity;
 use crate::yaml::quoted;
@@ -23,9 +23,9 @@ pub(crate) fn remarks(requirements: &Requirements) -> String {
 /// Returns the YAML documents.
 pub(crate) fn documents(identity: &Identity, requirements: &Requirements) -> Vec<String> {
     let mut documents = vec![service_account(identity)];
-    for (place, rules) in rules(&requirements.permissions) {
-        documents.push(role(identity, &place, &rules));
-        documents.push(binding(identity, &place));
+    for (scope, rules) in rules(&requirements.permissions) {
+        documents.push(role(identity, &scope, &rules));
+        documents.push(binding(identity, &scope));
     }
     documents
 }
@@ -42,20 +42,20 @@ fn service_account(identity: &Identity) -> String {
     )
 }
 
-fn role(identity: &Identity, place: &Place, rules: &[Rule]) -> String {
+fn role(identity: &Identity, scope: &PermissionScope, rules: &[Rule]) -> String {
     format!(
         "apiVersion: rbac.authorization.k8s.io/v1\n\
          kind: {}Role\n\
          {}\
          rules:\n{}",
-        prefix(place),
-        metadata(identity, place),
+        prefix(scope),
+        metadata(identity, scope),
         to_yaml(rules, 2),
     )
 }
 
-fn binding(identity: &Identity, place: &Place) -> String {
-    let prefix = prefix(place);
+fn binding(identity: &Identity, scope: &PermissionScope) -> String {
+    let prefix = prefix(scope);
     format!(
         "apiVersion: rbac.authorization.k8s.io/v1\n\
          kind: {prefix}RoleBinding\n\
@@ -68,35 +68,37 @@ fn binding(identity: &Identity, place: &Place) -> String {
            - kind: ServiceAccount\n    \
              name: {name}\n    \
              namespace: {}\n",
-        metadata(identity, place),
+        metadata(identity, scope),
         quoted(&identity.namespace),
-        role = quoted(&role_name(identity, place)),
+        role = quoted(&role_name(identity, scope)),
         name = quoted(&identity.name),
     )
 }
 
-fn prefix(place: &Place) -> &'static str {
-    match place {
-        Place::Cluster => "Cluster",
-        Place::Namespace(_) => "",
+fn prefix(scope: &PermissionScope) -> &'static str {
+    match scope {
+        PermissionScope::Cluster => "Cluster",
+        PermissionScope::Namespace(_) => "",
     }
 }
 
 /// Returns the name of a role and its binding. Operators with the same name in different namespaces
 /// have different cluster roles.
-fn role_name(identity: &Identity, place: &Place) -> String {
-    match place {
-        Place::Cluster => format!("{}:{}", identity.namespace, identity.name),
-        Place::Namespace(_) => identity.name.clone(),
+fn role_name(identity: &Identity, scope: &PermissionScope) -> String {
+    match scope {
+        PermissionScope::Cluster => format!("{}:{}", identity.namespace, identity.name),
+        PermissionScope::Namespace(_) => identity.name.clone(),
     }
 }
 
-fn metadata(identity: &Identity, place: &Place) -> String {
-    let name = quoted(&role_name(identity, place));
+fn metadata(identity: &Identity, scope: &PermissionScope) -> String {
+    let name = quoted(&role_name(identity, scope));
     let name = format!("metadata:\n  name: {name}\n");
-    match place {
-        Place::Cluster => name,
-        Place::Namespace(namespace) => format!("{name}  namespace: {}\n", quoted(namespace)),
+    match scope {
+        PermissionScope::Cluster => name,
+        PermissionScope::Namespace(namespace) => {
+            format!("{name}  namespace: {}\n", quoted(namespace))
+        }
     }
 }
 
@@ -109,18 +111,21 @@ mod tests {
 
     #[test]
     fn every_place_has_a_role_and_a_binding() {
-        let permission = |place| Permission {
-            place,
+        let permission = |scope| Permission {
+            scope,
             group: "g".to_owned(),
             resource: "things".to_owned(),
             name: None,
             verb: "list".to_owned(),
         };
-        let places = [Place::Cluster, Place::Namespace("a".to_owned())];
+        let scopes = [
+            PermissionScope::Cluster,
+            PermissionScope::Namespace("a".to_owned()),
+        ];
         let requirements = Requirements {
-            permissions: places.map(permission).into(),
+            permissions: scopes.map(permission).into(),
             remarks: [Remark::UnmanagedWebhooks].into(),
-            places: Vec::new(),
+            scopes: Vec::new(),
         };
         let identity = Identity::new("op", "ops").unwrap();
         let text = rbac(&identity, &requirements);

@@ -42,7 +42,7 @@ pub(crate) enum Announcement {
 
 /// Options of a server.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct EndpointOptions {
     pub(crate) addr: Option<String>,
     pub(crate) port: u16,
     pub(crate) path: Option<String>,
@@ -68,31 +68,36 @@ impl Endpoint {
     ///
     /// A generated certificate is shared through the store, if there is one.
     pub(crate) async fn open(
-        plan: &Plan,
+        options: &EndpointOptions,
         store: Option<Arc<dyn CertificateStore>>,
     ) -> Result<Self, Error> {
-        let addr = listened(plan.addr.as_deref())?;
-        let route = Route::new(plan.path.as_deref())?;
+        let addr = listened(options.addr.as_deref())?;
+        let route = Route::new(options.path.as_deref())?;
         let accessible = accessible(addr);
-        let host = match &plan.host {
+        let host = match &options.host {
             Some(host) => name("host", host)?,
             None => None,
         };
         let host = host.unwrap_or_else(|| accessible.clone());
         let mut names = vec![host.clone(), accessible];
-        for given in &plan.tls.extra_sans {
+        for given in &options.tls.extra_sans {
             names.extend(alternative(given)?);
         }
-        let source = Source::new(plan.tls.clone(), names, plan.file_check_interval, store);
+        let source = Source::new(
+            options.tls.clone(),
+            names,
+            options.file_check_interval,
+            store,
+        );
         let material = source.load().await?;
-        let listening = Listening::bind(addr, plan.port).await?;
+        let listening = Listening::bind(addr, options.port).await?;
         let endpoint = Self {
             listening,
             source,
             material,
             route,
             host,
-            limits: plan.limits.clone(),
+            limits: options.limits.clone(),
         };
         let heard = endpoint.url(addr.unwrap_or("*"));
         debug!("Listening for webhooks at {heard}");

@@ -11,7 +11,7 @@ use rustls::ServerConfig;
 use tracing::debug;
 
 use crate::detection::{DOCKER_DESKTOP, K3D, MINIKUBE, guess_host};
-use crate::endpoint::{Announcement, Endpoint, FILE_CHECK_INTERVAL, Plan};
+use crate::endpoint::{Announcement, Endpoint, EndpointOptions, FILE_CHECK_INTERVAL};
 use crate::tls::Options;
 use crate::{Error, Limits, Verify};
 
@@ -42,7 +42,7 @@ const LOOPBACK: &str = "127.0.0.1";
 /// ```
 #[derive(Clone)]
 pub struct Server {
-    plan: Plan,
+    options: EndpointOptions,
     default_host: DefaultHost,
 }
 
@@ -92,7 +92,7 @@ impl Server {
 
     fn with(default_host: DefaultHost) -> Self {
         Self {
-            plan: Plan {
+            options: EndpointOptions {
                 addr: None,
                 port: 0,
                 path: None,
@@ -109,21 +109,21 @@ impl Server {
     /// `settings.admission.loopback`, `127.0.0.1`.
     #[must_use]
     pub fn addr(mut self, addr: impl Into<String>) -> Self {
-        self.plan.addr = Some(addr.into());
+        self.options.addr = Some(addr.into());
         self
     }
 
     /// Sets the port to listen on. Default: 0, any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
-        self.plan.port = port;
+        self.options.port = port;
         self
     }
 
     /// Sets the root path of all webhooks. Default: none.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
-        self.plan.path = Some(path.into());
+        self.options.path = Some(path.into());
         self
     }
 
@@ -131,14 +131,14 @@ impl Server {
     /// address.
     #[must_use]
     pub fn host(mut self, host: impl Into<String>) -> Self {
-        self.plan.host = Some(host.into());
+        self.options.host = Some(host.into());
         self
     }
 
     /// Sets the CA bundle for API servers in PEM, instead of [`Server::cafile`].
     #[must_use]
     pub fn cadata(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.plan.tls.cadata = Some(pem.into());
+        self.options.tls.cadata = Some(pem.into());
         self
     }
 
@@ -146,14 +146,14 @@ impl Server {
     /// generated certificates.
     #[must_use]
     pub fn cafile(mut self, path: impl Into<PathBuf>) -> Self {
-        self.plan.tls.cafile = Some(path.into());
+        self.options.tls.cafile = Some(path.into());
         self
     }
 
     /// Sets the file to write the CA bundle to, such as for `curl --cacert`.
     #[must_use]
     pub fn cadump(mut self, path: impl Into<PathBuf>) -> Self {
-        self.plan.tls.cadump = Some(path.into());
+        self.options.tls.cadump = Some(path.into());
         self
     }
 
@@ -161,14 +161,14 @@ impl Server {
     /// clients. HTTP/2 needs `h2` among its ALPN protocols.
     #[must_use]
     pub fn context(mut self, context: Arc<ServerConfig>) -> Self {
-        self.plan.tls.context = Some(context);
+        self.options.tls.context = Some(context);
         self
     }
 
     /// Serves plain HTTP, for tunnels and experiments. API servers require HTTPS.
     #[must_use]
     pub fn insecure(mut self, insecure: bool) -> Self {
-        self.plan.tls.insecure = insecure;
+        self.options.tls.insecure = insecure;
         self
     }
 
@@ -176,14 +176,14 @@ impl Server {
     /// generated certificate.
     #[must_use]
     pub fn certfile(mut self, path: impl Into<PathBuf>) -> Self {
-        self.plan.tls.certfile = Some(path.into());
+        self.options.tls.certfile = Some(path.into());
         self
     }
 
     /// Sets the file with the private key of the certificate in PEM.
     #[must_use]
     pub fn pkeyfile(mut self, path: impl Into<PathBuf>) -> Self {
-        self.plan.tls.pkeyfile = Some(path.into());
+        self.options.tls.pkeyfile = Some(path.into());
         self
     }
 
@@ -191,7 +191,7 @@ impl Server {
     /// OpenSSL 3.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.plan.tls.password = Some(password.into());
+        self.options.tls.password = Some(password.into());
         self
     }
 
@@ -199,7 +199,7 @@ impl Server {
     #[must_use]
     pub fn extra_sans<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().map(Into::into);
-        self.plan.tls.extra_sans.extend(names);
+        self.options.tls.extra_sans.extend(names);
         self
     }
 
@@ -207,28 +207,28 @@ impl Server {
     /// otherwise none.
     #[must_use]
     pub fn verify_mode(mut self, mode: Verify) -> Self {
-        self.plan.tls.verify_mode = Some(mode);
+        self.options.tls.verify_mode = Some(mode);
         self
     }
 
     /// Sets the file with the CA bundle for clients, in PEM.
     #[must_use]
     pub fn verify_cafile(mut self, path: impl Into<PathBuf>) -> Self {
-        self.plan.tls.verify_cafile = Some(path.into());
+        self.options.tls.verify_cafile = Some(path.into());
         self
     }
 
     /// Sets the folder with CA files for clients, in PEM.
     #[must_use]
     pub fn verify_capath(mut self, path: impl Into<PathBuf>) -> Self {
-        self.plan.tls.verify_capath = Some(path.into());
+        self.options.tls.verify_capath = Some(path.into());
         self
     }
 
     /// Sets the CA bundle for clients, in PEM.
     #[must_use]
     pub fn verify_cadata(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.plan.tls.verify_cadata = Some(pem.into());
+        self.options.tls.verify_cadata = Some(pem.into());
         self
     }
 
@@ -238,24 +238,24 @@ impl Server {
     /// announced; a new CA is announced 30 seconds before. Requests under way are finished.
     #[must_use]
     pub fn file_check_interval(mut self, interval: Duration) -> Self {
-        self.plan.file_check_interval = interval;
+        self.options.file_check_interval = interval;
         self
     }
 
     /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.plan.limits = limits;
+        self.options.limits = limits;
         self
     }
 
     async fn open(&self, operator: &dyn Serving) -> Result<Endpoint, Error> {
-        let mut plan = self.plan.clone();
-        let is_local = operator.is_loopback() && plan.addr.is_none();
+        let mut options = self.options.clone();
+        let is_local = operator.is_loopback() && options.addr.is_none();
         if is_local {
-            plan.addr = Some(LOOPBACK.to_owned());
+            options.addr = Some(LOOPBACK.to_owned());
         }
-        plan.host = match (plan.host, self.default_host) {
+        options.host = match (options.host, self.default_host) {
             (Some(host), _) => Some(host),
             // The names of other machines would not lead to this interface.
             (None, _) if is_local => None,
@@ -271,7 +271,7 @@ impl Server {
                 host.map(str::to_owned)
             }
         };
-        Endpoint::open(&plan, operator.certificate_store()).await
+        Endpoint::open(&options, operator.certificate_store()).await
     }
 
     async fn run(&self, operator: Arc<dyn Serving>, mut shutdown: Shutdown) -> Result<(), Error> {
@@ -289,12 +289,12 @@ impl Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("addr", &self.plan.addr)
-            .field("port", &self.plan.port)
-            .field("path", &self.plan.path)
-            .field("host", &self.plan.host)
+            .field("addr", &self.options.addr)
+            .field("port", &self.options.port)
+            .field("path", &self.options.path)
+            .field("host", &self.options.host)
             .field("default_host", &self.default_host)
-            .field("tls", &self.plan.tls)
+            .field("tls", &self.options.tls)
             .finish_non_exhaustive()
     }
 }

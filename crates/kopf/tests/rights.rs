@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use kopf::prelude::*;
 use kopf::{CancellationToken, OperatorBuilder};
 use kopf_client::Client;
-use kopf_core::rights::{Permission, Place, Requirements};
+use kopf_core::rights::{Permission, PermissionScope, Requirements};
 use kopf_sandbox::Sandbox;
 use kopf_sandbox::manifests::Manifests;
 use kopf_shipping::{Deployment, Identity, Launch, Plan, Webhooks};
@@ -226,7 +226,7 @@ async fn namespaced_operators_have_permissions_in_their_namespace() {
     };
     let operator = builder().namespaces(["default"]).build().unwrap();
     let requirements = cluster.permit(&plan(launch), &operator).await;
-    let is_cluster_wide = |permission: &&Permission| permission.place == Place::Cluster;
+    let is_cluster_wide = |permission: &&Permission| permission.scope == PermissionScope::Cluster;
     let permissions = requirements.permissions.iter();
     let cluster_wide: BTreeSet<_> = permissions
         .filter(is_cluster_wide)

@@ -10,7 +10,7 @@ use kopf_core::sync::Mutex;
 use kopf_core::wording::Style;
 use kopf_engine::Operator;
 use kopf_engine::inspect::Inspect;
-use kopf_engine::invocation::Pulse;
+use kopf_engine::invocation::Heartbeat;
 use kopf_engine::operator::Declarations;
 use kopf_testing::recording::Line;
 use tokio::sync::oneshot;
@@ -32,7 +32,7 @@ pub(crate) struct Setup<'a> {
     scope: Option<Scope>,
     notes: Notebook,
     is_probed: bool,
-    pulse: Option<Arc<dyn Pulse>>,
+    heartbeat: Option<Arc<dyn Heartbeat>>,
     declares_late: bool,
     keeps_managed_fields: bool,
     style: Style,
@@ -55,7 +55,7 @@ impl<'a> Setup<'a> {
             scope: None,
             notes: Notebook::default(),
             is_probed: false,
-            pulse: None,
+            heartbeat: None,
             declares_late: false,
             keeps_managed_fields: false,
             style: Style::default(),
@@ -89,9 +89,9 @@ impl<'a> Setup<'a> {
         self
     }
 
-    /// Sets the pulse of the frontend for health probes.
-    pub(crate) fn pulse(mut self, pulse: impl Pulse + 'static) -> Self {
-        self.pulse = Some(Arc::new(pulse));
+    /// Sets the heartbeat of the frontend for health probes.
+    pub(crate) fn heartbeat(mut self, heartbeat: impl Heartbeat + 'static) -> Self {
+        self.heartbeat = Some(Arc::new(heartbeat));
         self
     }
 
@@ -191,8 +191,8 @@ impl<'a> Setup<'a> {
             let endpoint = "http://127.0.0.1:0/healthz".parse();
             operator = operator.liveness(endpoint.expect("the address is valid"));
         }
-        if let Some(pulse) = &self.pulse {
-            operator = operator.pulse(Arc::clone(pulse));
+        if let Some(heartbeat) = &self.heartbeat {
+            operator = operator.heartbeat(Arc::clone(heartbeat));
         }
         if let Some(lifecycle) = &self.lifecycle {
             operator = operator.lifecycle(Arc::clone(lifecycle));

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::proxy::Proxy;
 use crate::load;
-use crate::operators::contestants::sibling;
+use crate::operators::implementations::sibling;
 use crate::operators::objects;
 use crate::usage::Usage;
 

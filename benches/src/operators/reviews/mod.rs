@@ -17,14 +17,18 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use self::client::{CONNECTIONS, Client, Until};
-use super::contestants::{Contestant, original, sibling};
+use super::implementations::{Implementation, original, sibling};
 use super::{log_end, objects, python};
 use crate::report::{Report, Target, percentile, print_status};
 use crate::servers::{self, Process};
 use crate::usage::Usage;
 
 /// The compared operators.
-const REVIEWERS: [Contestant; 3] = [Contestant::Original, Contestant::Python, Contestant::Ours];
+const REVIEWERS: [Implementation; 3] = [
+    Implementation::Original,
+    Implementation::Python,
+    Implementation::Ours,
+];
 const WARM_UP: Duration = Duration::from_secs(2);
 const WINDOW: Duration = Duration::from_secs(10);
 const LIMIT: Duration = Duration::from_secs(60);
@@ -42,23 +46,26 @@ struct Figures {
 
 pub(crate) async fn measure(
     report: &mut Report,
-    contestants: &[Contestant],
+    implementations: &[Implementation],
     reviews: u32,
 ) -> Result<()> {
     let sandbox = Process::start().await?;
     objects::define(&sandbox.client().await?).await?;
     let bench = Bench::new(&sandbox.kubeconfig()).await?;
     let mut all = Vec::new();
-    for contestant in REVIEWERS {
-        if !contestants.contains(&contestant) {
+    for implementation in REVIEWERS {
+        if !implementations.contains(&implementation) {
             continue;
         }
-        print_status(format_args!("Operators: reviews, {}…", contestant.name()));
-        contestant.install().await?;
-        let mut running = bench.start(contestant)?;
-        let measured = measure_one(report, &bench, contestant, &mut running).await;
+        print_status(format_args!(
+            "Operators: reviews, {}…",
+            implementation.name()
+        ));
+        implementation.install().await?;
+        let mut running = bench.start(implementation)?;
+        let measured = measure_one(report, &bench, implementation, &mut running).await;
         let measured = match measured {
-            Ok((figures, server)) if contestant == Contestant::Ours => {
+            Ok((figures, server)) if implementation == Implementation::Ours => {
                 let memory = measure_memory(report, &bench, server, reviews).await;
                 memory.map(|()| figures)
             }
@@ -66,17 +73,21 @@ pub(crate) async fn measure(
         };
         let measured = measured.with_context(|| {
             let log = log_end(&bench.log());
-            format!("reviews, {}; its log:\n{log}", contestant.name())
+            format!("reviews, {}; its log:\n{log}", implementation.name())
         })?;
-        all.push((contestant, measured));
+        all.push((implementation, measured));
         // The next one listens on the same port.
         running.kill().await?;
     }
     let find = |wanted| {
-        let mut all = all.iter().filter(|(contestant, _)| *contestant == wanted);
+        let mut all = all
+            .iter()
+            .filter(|(implementation, _)| *implementation == wanted);
         all.next().map(|(_, figures)| figures)
     };
-    if let (Some(original), Some(python)) = (find(Contestant::Original), find(Contestant::Python)) {
+    if let (Some(original), Some(python)) =
+        (find(Implementation::Original), find(Implementation::Python))
+    {
         report.add(
             "reviews, ours in Python / the original",
             python.per_second / original.per_second,
@@ -84,7 +95,9 @@ pub(crate) async fn measure(
             Target::AtLeast(5.0),
         );
     }
-    if let (Some(original), Some(ours)) = (find(Contestant::Original), find(Contestant::Ours)) {
+    if let (Some(original), Some(ours)) =
+        (find(Implementation::Original), find(Implementation::Ours))
+    {
         report.add(
             "reviews, ours / the original",
             ours.per_second / original.per_second,
@@ -110,19 +123,19 @@ pub(crate) async fn measure(
 async fn measure_one(
     report: &mut Report,
     bench: &Bench,
-    contestant: Contestant,
+    implementation: Implementation,
     running: &mut Child,
 ) -> Result<(Figures, Usage)> {
     let server = Usage::of(running.id().context("the operator has exited")?);
     bench.ready(running).await?;
     bench.warm_up().await.context("warm-up")?;
     let figures = bench.figures(server).await?;
-    add(report, contestant, &figures);
+    add(report, implementation, &figures);
     Ok((figures, server))
 }
 
-fn add(report: &mut Report, contestant: Contestant, figures: &Figures) {
-    let name = contestant.name();
+fn add(report: &mut Report, implementation: Implementation, figures: &Figures) {
+    let name = implementation.name();
     let rows = [
         (
             format!("reviews by {CONNECTIONS} connections, {name}"),
@@ -207,15 +220,15 @@ impl Bench {
         })
     }
 
-    fn start(&self, contestant: Contestant) -> Result<Child> {
-        let mut command = match contestant {
-            Contestant::Original => Command::new(original()?),
-            Contestant::Python => python::command()?,
+    fn start(&self, implementation: Implementation) -> Result<Child> {
+        let mut command = match implementation {
+            Implementation::Original => Command::new(original()?),
+            Implementation::Python => python::command()?,
             _ => Command::new(sibling("bench-reviews")?),
         };
         command.args(["run", "--standalone", "--all-namespaces", "--quiet"]);
-        if contestant != Contestant::Ours {
-            command.arg(servers::root().join("benches/contestants/original_reviews.py"));
+        if implementation != Implementation::Ours {
+            command.arg(servers::root().join("benches/implementations/original_reviews.py"));
         }
         command
             .env("KUBECONFIG", &self.kubeconfig)
@@ -227,7 +240,7 @@ impl Bench {
             .stderr(std::fs::File::create(self.log())?)
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("cannot start {}", contestant.name()))
+            .with_context(|| format!("cannot start {}", implementation.name()))
     }
 
     fn log(&self) -> PathBuf {

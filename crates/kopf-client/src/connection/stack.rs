@@ -12,7 +12,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{AuthError, Body as Outgoing, ConfigExt as _};
+use kube::client::{AuthError, Body as RequestBody, ConfigExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tower::util::MapErr;
@@ -181,7 +181,7 @@ where
     C::Error: std::error::Error + Send + Sync + 'static,
 {
     let tls = config.rustls_https_connector_with_connector(connector)?;
-    let pool: legacy::Client<_, Outgoing> = legacy::Builder::new(TokioExecutor::new())
+    let pool: legacy::Client<_, RequestBody> = legacy::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)

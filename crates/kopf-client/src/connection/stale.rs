@@ -60,7 +60,7 @@ where
             let mut answering = pin!(answering);
             if is_repeatable {
                 match timeout(after, &mut answering).await {
-                    Ok(answer) => return answer.map_err(Into::into),
+                    Ok(response) => return response.map_err(Into::into),
                     Err(_) if is_newly_connected() => {}
                     Err(_) => return Err(NoResponse { after }.into()),
                 }
@@ -148,8 +148,8 @@ mod tests {
         {
             asked += 1;
             if asked <= answers {
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                connection.write_all(answer).await.unwrap();
+                let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                connection.write_all(response).await.unwrap();
             }
         }
     }

@@ -126,15 +126,15 @@ async fn root(client: &Client, path: &str, wanted: bool) -> Result<Option<Root>,
         return Ok(None);
     }
     match client.ask(Call::get(path).accepting(ACCEPT)).await {
-        Ok(answer) => document(path, &answer).map(Some),
+        Ok(response) => document(path, &response).map(Some),
         // Some servers have only one of the two.
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn document<T: DeserializeOwned>(path: &str, answer: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(answer).map_err(|error| Error::malformed(path, &error))
+fn document<T: DeserializeOwned>(path: &str, response: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(response).map_err(|error| Error::malformed(path, &error))
 }
 
 /// Returns the singular name, derived from the kind if the server omits it.

@@ -152,9 +152,9 @@ pub(super) async fn ask(client: &Client, versions: Vec<Part>, scan: &mut Scan) {
 
 async fn ask_one(client: &Client, version: &Part) -> Result<Vec<Resource>, Error> {
     let path = version.path();
-    let answer = client
+    let response = client
         .ask(Call::get(path.as_str()).at_most(ATTEMPTS))
         .await?;
-    let resources: Resources = document(&path, &answer)?;
+    let resources: Resources = document(&path, &response)?;
     Ok(resources.sort_out(version))
 }

@@ -73,7 +73,7 @@ async fn legacy_documents_are_requested_one_by_one() {
             "/apis/broken.dev/v1"
         ]
     );
-    let accept = script.asked()[1].headers["accept"].clone();
+    let accept = script.requests()[1].headers["accept"].clone();
     assert!(
         accept
             .to_str()
@@ -221,7 +221,7 @@ async fn only_selected_groups_are_requested() {
             .resources
             .is_empty()
     );
-    assert!(script.asked().is_empty());
+    assert!(script.requests().is_empty());
 }
 
 #[tokio::test]

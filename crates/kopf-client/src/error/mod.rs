@@ -243,7 +243,7 @@ impl Status {
     }
 
     /// Parses a response: `Status` objects are kept, other JSON is dropped, text is truncated.
-    pub(crate) fn from_answer(code: u16, retry_after: Option<&str>, body: &[u8]) -> Self {
+    pub(crate) fn from_response(code: u16, retry_after: Option<&str>, body: &[u8]) -> Self {
         let mut status = match Payload::parse(body) {
             Some(payload) => Self::from_payload(payload),
             None if serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() => {
@@ -376,23 +376,23 @@ mod tests {
     fn statuses_are_kept() {
         let body = br#"{"kind":"Status","code":429,"reason":"TooManyRequests","message":"later",
                         "details":{"retryAfterSeconds":7}}"#;
-        let status = Status::from_answer(429, None, body);
+        let status = Status::from_response(429, None, body);
         assert_eq!(status.code, 429);
         assert_eq!(status.retry_after, Some(Duration::from_secs(7)));
         assert_eq!(status.to_string(), "later (429 TooManyRequests)");
         // The header takes precedence over the field.
-        let status = Status::from_answer(429, Some("3.9"), body);
+        let status = Status::from_response(429, Some("3.9"), body);
         assert_eq!(status.retry_after, Some(Duration::from_secs(3)));
     }
 
     #[test]
     fn other_json_is_dropped_and_text_is_truncated() {
-        let status = Status::from_answer(500, None, br#"{"kind":"Secret","data":{"a":"b"}}"#);
+        let status = Status::from_response(500, None, br#"{"kind":"Secret","data":{"a":"b"}}"#);
         assert_eq!(status.to_string(), "Internal Server Error (500)");
         assert!(status.details.is_none());
 
         let page = format!("  <html>{}</html>", "ä".repeat(300));
-        let status = Status::from_answer(502, Some("soon"), page.as_bytes());
+        let status = Status::from_response(502, Some("soon"), page.as_bytes());
         assert_eq!(status.message.chars().count(), 256);
         assert!(status.message.starts_with("<html>ä"));
         assert_eq!(status.retry_after, None);
@@ -407,7 +407,7 @@ mod tests {
             ("0", Some(0)),
             ("Wed, 21 Oct 2015 07:28:00 GMT", None),
         ] {
-            let status = Status::from_answer(429, Some(given), b"");
+            let status = Status::from_response(429, Some(given), b"");
             assert_eq!(
                 status.retry_after,
                 expected.map(Duration::from_secs),
@@ -425,7 +425,7 @@ mod tests {
 
     fn unprocessable(body: &Value) -> Error {
         let body = body.to_string();
-        Error::Status(Box::new(Status::from_answer(422, None, body.as_bytes())))
+        Error::Status(Box::new(Status::from_response(422, None, body.as_bytes())))
     }
 
     #[test]
@@ -445,7 +445,7 @@ mod tests {
         assert!(unprocessable(&explained).is_failed_test());
 
         let body = failed.to_string();
-        let other_code = Status::from_answer(400, None, body.as_bytes());
+        let other_code = Status::from_response(400, None, body.as_bytes());
         assert!(!Error::Status(Box::new(other_code)).is_failed_test());
     }
 
@@ -484,7 +484,7 @@ mod tests {
     fn denials_are_recognised_with_any_code() {
         let status = |code: u16, message: &str| {
             let body = json!({"kind": "Status", "message": message, "code": code}).to_string();
-            Error::Status(Box::new(Status::from_answer(code, None, body.as_bytes())))
+            Error::Status(Box::new(Status::from_response(code, None, body.as_bytes())))
         };
         let webhook = "admission webhook \"a.example.com\" denied the request: no";
         let unexplained =

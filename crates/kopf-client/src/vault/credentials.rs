@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::{Request, Response};
 use jiff::Timestamp;
-use kube::client::Body as Outgoing;
+use kube::client::Body as RequestBody;
 use tower::{BoxError, Service};
 
 use crate::connection::{self, ConnectionInfo, Error, Options, Target};
@@ -46,7 +46,7 @@ impl Credentials {
     /// Creates credentials from a custom transport, which authenticates itself.
     pub fn from_service<S, B>(service: S, default_namespace: impl Into<String>) -> Self
     where
-        S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
         S::Error: Into<BoxError>,
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -106,7 +106,7 @@ impl Credentials {
             Source::Channel(channel) => {
                 return Ok(Opened {
                     identity: Identity::Channel(channel.clone()),
-                    way: OpenedWay::Channel(channel),
+                    source: OpenedSource::Channel(channel),
                 });
             }
             Source::Info(info) => info.target()?,
@@ -117,7 +117,7 @@ impl Credentials {
             identity: target
                 .fingerprint()
                 .map_or(Identity::Unknown, Identity::Known),
-            way: OpenedWay::Target(Box::new(target)),
+            source: OpenedSource::Target(Box::new(target)),
         })
     }
 }
@@ -151,10 +151,10 @@ impl fmt::Debug for Credentials {
 /// Credentials that are read, but not connected.
 pub(super) struct Opened {
     pub(super) identity: Identity,
-    way: OpenedWay,
+    source: OpenedSource,
 }
 
-enum OpenedWay {
+enum OpenedSource {
     Target(Box<Target>),
     Channel(Channel),
 }
@@ -162,17 +162,17 @@ enum OpenedWay {
 impl Opened {
     /// Runs the credential plugin, if there is one. When dropped, it is killed.
     pub(super) async fn prepare(&mut self) -> Result<(), Error> {
-        match &mut self.way {
-            OpenedWay::Channel(_) => Ok(()),
-            OpenedWay::Target(target) => target.prepare().await,
+        match &mut self.source {
+            OpenedSource::Channel(_) => Ok(()),
+            OpenedSource::Target(target) => target.prepare().await,
         }
     }
 
     /// Creates the connection pool. Blocks.
     pub(super) fn connect(self, id: &str) -> Result<Grant, Error> {
-        let channel = match self.way {
-            OpenedWay::Channel(channel) => channel,
-            OpenedWay::Target(target) => target.connect()?,
+        let channel = match self.source {
+            OpenedSource::Channel(channel) => channel,
+            OpenedSource::Target(target) => target.connect()?,
         };
         Ok(Grant::new(id, channel, self.identity))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use kopf_core::failure::describe;
-use kube::client::Body as Outgoing;
+use kube::client::Body as RequestBody;
 use tokio::time::Instant;
 use tower::BoxError;
 use tracing::{debug, warn};
@@ -17,7 +17,7 @@ use super::state::Removal;
 use crate::connection::trust::is_distrust;
 use crate::error::LoginError;
 use crate::grant::{Grant, GrantSource};
-use crate::transport::{Answer, Incoming};
+use crate::transport::{ResponseBody, ResponseFuture};
 
 impl GrantSource for Vault {
     fn try_pick(&self) -> Option<Result<Arc<Grant>, LoginError>> {
@@ -80,7 +80,7 @@ impl GrantSource for Vault {
         self.notify();
     }
 
-    fn carry(&self, request: Request<Outgoing>) -> Answer {
+    fn carry(&self, request: Request<RequestBody>) -> ResponseFuture {
         let vault = self.clone();
         Box::pin(async move { vault.send(request).await })
     }
@@ -100,12 +100,15 @@ impl Vault {
         }
     }
 
-    async fn send(&self, request: Request<Outgoing>) -> Result<Response<Incoming>, BoxError> {
+    async fn send(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, BoxError> {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         loop {
             let grant = self.wait_for_grant().await?;
-            let request = Request::from_parts(head.clone(), Outgoing::from(body.clone()));
+            let request = Request::from_parts(head.clone(), RequestBody::from(body.clone()));
             let response = match grant.channel().send(request).await {
                 Ok(response) => response,
                 Err(error) => {

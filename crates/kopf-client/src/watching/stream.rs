@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::lines::{LINE_LIMIT, LineBuffer, TooLong};
 use crate::error::Error;
 use crate::request::broken;
-use crate::transport::Incoming;
+use crate::transport::ResponseBody;
 
 /// Extra time after the inactivity limit if the stream was not polled meanwhile: what the server
 /// sent in that time is still on its way through the buffers.
@@ -34,7 +34,7 @@ pub(super) enum Received {
 /// The response body of a watch request.
 #[derive(Debug)]
 pub(super) struct WatchStream {
-    body: Incoming,
+    body: ResponseBody,
     lines: LineBuffer,
     has_ended: bool,
     opened: Instant,
@@ -54,7 +54,7 @@ struct Inactivity {
 }
 
 impl WatchStream {
-    pub(super) fn new(body: Incoming, settings: &Watching) -> Self {
+    pub(super) fn new(body: ResponseBody, settings: &Watching) -> Self {
         let now = Instant::now();
         let lifetime = settings.client_timeout;
         Self {

@@ -49,12 +49,12 @@ pub struct StoredCertificate {
     pub origin: String,
 }
 
-type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Store of the certificate that the replicas of an operator share.
 pub trait CertificateStore: Send + Sync {
     /// Returns the stored certificate; `None` if there is none yet.
-    fn load(&self) -> Later<'_, Result<Option<StoredCertificate>, ServerError>>;
+    fn load(&self) -> BoxFuture<'_, Result<Option<StoredCertificate>, ServerError>>;
 
     /// Stores a certificate. It replaces the one of this version; without a version, there must be
     /// none. Returns `None` if another replica was faster: then its certificate is to be loaded.
@@ -62,7 +62,7 @@ pub trait CertificateStore: Send + Sync {
         &self,
         certificate: Certificate,
         replaced: Option<String>,
-    ) -> Later<'_, Result<Option<StoredCertificate>, ServerError>>;
+    ) -> BoxFuture<'_, Result<Option<StoredCertificate>, ServerError>>;
 }
 
 /// Names of a Secret and of the group of replicas that it belongs to.

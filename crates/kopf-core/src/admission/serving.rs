@@ -93,21 +93,21 @@ impl Refusal {
 /// Error of a webhook server.
 pub type ServerError = Box<dyn std::error::Error + Send + Sync>;
 
-type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The operator as seen by its webhook server.
 pub trait Serving: Send + Sync {
     /// Reviews a request. Returns the `AdmissionReview` with the response.
-    fn review(&self, incoming: Incoming) -> Later<'_, Result<Value, Refusal>>;
+    fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>>;
 
     /// Announces the address of the server, which replaces earlier ones.
     fn announce(&self, config: ClientConfig);
 
     /// Returns the certificate of the API server in DER, for the detection of local clusters.
-    fn api_certificate(&self) -> Later<'_, Option<Vec<u8>>>;
+    fn api_certificate(&self) -> BoxFuture<'_, Option<Vec<u8>>>;
 
     /// Returns the version of the API server (`GET /version`).
-    fn api_version(&self) -> Later<'_, Option<Value>>;
+    fn api_version(&self) -> BoxFuture<'_, Option<Value>>;
 
     /// Returns `true` if servers without an address must listen on the loopback interface only
     /// (`settings.admission.loopback`).
@@ -137,5 +137,5 @@ pub trait WebhookServer: fmt::Debug + Send + Sync {
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
         shutdown: Shutdown,
-    ) -> Later<'static, Result<(), ServerError>>;
+    ) -> BoxFuture<'static, Result<(), ServerError>>;
 }

@@ -68,8 +68,8 @@ impl<'de> Visitor<'de> for PartVisitor<'_> {
                 };
                 map.insert(key.into_owned(), value);
             } else if key == "metadata" {
-                let life: Life = access.next_value()?;
-                map.insert("metadata".to_owned(), life.into_value());
+                let kept: KeptMetadata = access.next_value()?;
+                map.insert("metadata".to_owned(), kept.into_value());
             } else {
                 access.next_value::<IgnoredAny>()?;
             }
@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for PartVisitor<'_> {
 /// The metadata that identify versions and lives of an object, and those that handlers react to.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Life {
+struct KeptMetadata {
     #[serde(default)]
     resource_version: Value,
     #[serde(default)]
@@ -98,7 +98,7 @@ struct Life {
     owner_references: Value,
 }
 
-impl Life {
+impl KeptMetadata {
     fn into_value(self) -> Value {
         let fields = [
             ("resourceVersion", self.resource_version),

@@ -124,7 +124,7 @@ pub(crate) fn matches_object<F>(
     cause: &Cause,
     context: &dyn Any,
 ) -> Result<bool, Error> {
-    Asked::new(handler, cause, context).all(true)
+    Matcher::new(handler, cause, context).all(true)
 }
 
 /// Returns the result of [`prematches`] for an object of a resource that is known to be selected.
@@ -133,11 +133,11 @@ pub(crate) fn prematches_object<F>(
     cause: &Cause,
     context: &dyn Any,
 ) -> Result<bool, Error> {
-    Asked::new(handler, cause, context).all(false)
+    Matcher::new(handler, cause, context).all(false)
 }
 
 /// A handler and a cause, independent of the type of the function.
-struct Asked<'a> {
+struct Matcher<'a> {
     id: &'a HandlerId,
     kind: HandlerKind,
     filters: &'a Filters,
@@ -148,7 +148,7 @@ struct Asked<'a> {
     param: Option<&'a Param>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Matcher<'a> {
     fn new<F>(handler: &'a Handler<F>, cause: &'a Cause, context: &'a dyn Any) -> Self {
         Self {
             id: &handler.id,

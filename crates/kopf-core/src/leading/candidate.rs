@@ -56,7 +56,7 @@ pub enum Intent {
     "another process has the identity {identity:?}: give each replica its own, for example by POD_ID \
      from metadata.name, or by not setting an identity at all"
 )]
-pub struct Namesake {
+pub struct DuplicateIdentity {
     /// The identity.
     pub identity: String,
 }
@@ -78,7 +78,11 @@ impl Candidate {
     /// # Errors
     ///
     /// Another process uses the same identity.
-    pub fn observe(&mut self, found: Option<LeaseRecord>, now: Moment) -> Result<(), Namesake> {
+    pub fn observe(
+        &mut self,
+        found: Option<LeaseRecord>,
+        now: Moment,
+    ) -> Result<(), DuplicateIdentity> {
         let Some(record) = found else {
             self.standing = Standing::Follower;
             self.seen = Seen::Absent;
@@ -87,7 +91,7 @@ impl Candidate {
         let is_own = record.holder == self.identity;
         if is_own && !self.attempted {
             let identity = self.identity.clone();
-            return Err(Namesake { identity });
+            return Err(DuplicateIdentity { identity });
         }
         if !is_own {
             self.standing = Standing::Follower;

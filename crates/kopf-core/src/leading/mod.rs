@@ -16,7 +16,7 @@
 mod candidate;
 mod record;
 
-pub use candidate::{Candidate, Intent, Namesake};
+pub use candidate::{Candidate, DuplicateIdentity, Intent};
 pub use record::{LeaseRecord, Malformed};
 
 use std::time::Duration;

@@ -7,8 +7,8 @@ use super::input::Handled;
 use super::machine::{Actions, Machine};
 use super::moment::Moment;
 use super::plan::{Facts, Finalizer, FinalizerChange, PendingPatch, Plan};
-use super::rules::{Left, Rules};
-use super::state::{BackingOff, Running, Setback, State, Then, Unsent};
+use super::rules::{DeletionBlockers, Rules};
+use super::state::{BackOffReason, BackingOff, NextStep, Running, State, Unsent};
 use crate::cause::{EventType, Reason};
 
 /// The result of a cycle.
@@ -79,7 +79,7 @@ impl Machine {
             Plan::AwaitEcho => self.await_echo(facts, now),
             Plan::WriteFirst(change) => {
                 let then = match facts.reason {
-                    Some(_) => Then::Cycle,
+                    Some(_) => NextStep::Cycle,
                     None => sleep_or_finish(facts.exiting),
                 };
                 if facts.uncertain {
@@ -124,14 +124,14 @@ impl Machine {
     /// Waits before handlers are called again for a cause on which they had no visible effect.
     fn stall(&mut self, facts: &Facts, until: Moment, now: Moment, actions: &mut Actions) {
         if facts.patch != PendingPatch::Empty {
-            return self.write_first(None, Then::Cycle, now, actions);
+            return self.write_first(None, NextStep::Cycle, now, actions);
         }
         actions.push(Action::Log(Message::Stalled(until.since(now))));
         // Stopping daemons does not wait.
         let exiting = facts.exiting.map(|delay| now.after(delay));
         self.state = State::BackingOff(BackingOff {
             until: exiting.map_or(until, |exiting| exiting.min(until)),
-            reason: Setback::Stall,
+            reason: BackOffReason::Stall,
         });
     }
 
@@ -151,7 +151,7 @@ impl Machine {
     fn write_first(
         &mut self,
         change: Option<FinalizerChange>,
-        then: Then,
+        then: NextStep,
         now: Moment,
         actions: &mut Actions,
     ) {
@@ -195,14 +195,14 @@ impl Machine {
     }
 
     fn end_cycle(&mut self, end: &End, rules: &impl Rules, now: Moment, actions: &mut Actions) {
-        let left = Left {
+        let blockers = DeletionBlockers {
             handlers: end.due.is_some(),
             runners: end.exiting.is_some(),
             retry: end.failure == Failure::Handling,
         };
         let change = FinalizerChange::Release;
         let blocked = self.finalizer.blocked_until(change, rules, now);
-        let releases = end.holds_deletion && rules.releases(&left);
+        let releases = end.holds_deletion && rules.releases(&blockers);
         let delay = match blocked.filter(|_| releases) {
             Some(until) => {
                 let delay = until.since(now);
@@ -222,7 +222,7 @@ impl Machine {
         } else if end.patch != PendingPatch::Empty {
             let then = match end.failure {
                 Failure::None => sleep_or_finish(delay),
-                Failure::Runners | Failure::Handling => Then::Retry,
+                Failure::Runners | Failure::Handling => NextStep::Retry,
             };
             self.state = State::Writing(self.unsent(then));
             actions.push(Action::Write(None));
@@ -312,6 +312,6 @@ fn earliest(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> 
     [one, other].into_iter().flatten().min()
 }
 
-fn sleep_or_finish(delay: Option<Duration>) -> Then {
-    delay.map_or(Then::Finish, Then::Sleep)
+fn sleep_or_finish(delay: Option<Duration>) -> NextStep {
+    delay.map_or(NextStep::Finish, NextStep::Sleep)
 }

@@ -209,10 +209,10 @@ impl Handling<'_> {
         &self,
         state: &State,
         attempts: Attempts<'_>,
-        others: Others,
+        runner_exits: RunnerExits,
         patch: &mut Patch,
     ) -> Result<Concluded, StorageError> {
-        let is_kept = others == Others::Awaited && self.reason == Reason::Delete;
+        let is_kept = runner_exits == RunnerExits::Awaited && self.reason == Reason::Delete;
         let is_done = state.is_done();
         if !is_done || is_kept || !self.storages.progress.leaves_no_trace() {
             state.store(self.storages.progress, self.body, patch)?;
@@ -427,12 +427,12 @@ impl Attempts<'_> {
     }
 }
 
-/// Daemons and timers that the deletion of the object waits for.
+/// The exits of daemons and timers, which the deletion of the object waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
-    /// It does: until then the records stay, so that finished handlers are not called again.
+pub enum RunnerExits {
+    /// Some have not exited: the records stay, so that finished handlers are not called again.
     Awaited,
-    /// It does not.
+    /// All have exited.
     Exited,
 }
 

@@ -11,7 +11,7 @@ use super::moment::Moment;
 use super::plan::{Consistency, PendingPatch};
 use super::progressing::{FinalizerRepeats, Stall};
 use super::rules::Rules;
-use super::state::{BackingOff, Setback, Snapshot, State, Then, Unsent};
+use super::state::{BackOffReason, BackingOff, NextStep, Snapshot, State, Unsent};
 use crate::cause::EventType;
 
 /// The actions of one step, in order.
@@ -94,7 +94,7 @@ impl Machine {
         matches!(
             &self.state,
             State::BackingOff(BackingOff {
-                reason: Setback::Unsent(_),
+                reason: BackOffReason::Unsent(_),
                 ..
             })
         )
@@ -105,7 +105,7 @@ impl Machine {
         matches!(
             &self.state,
             State::BackingOff(BackingOff {
-                reason: Setback::Unsent(Unsent { rejected: true, .. }),
+                reason: BackOffReason::Unsent(Unsent { rejected: true, .. }),
                 ..
             })
         )
@@ -222,7 +222,7 @@ impl Machine {
             actions.push(Action::AdoptResponse);
         }
         if let State::BackingOff(BackingOff {
-            reason: Setback::Unsent(unsent),
+            reason: BackOffReason::Unsent(unsent),
             ..
         }) = &self.state
             && unsent.rejected
@@ -250,12 +250,12 @@ impl Machine {
     pub(super) fn resume(&mut self, actions: &mut Actions) {
         let state = std::mem::take(&mut self.state);
         if let State::BackingOff(BackingOff {
-            reason: Setback::Unsent(unsent),
+            reason: BackOffReason::Unsent(unsent),
             ..
         }) = state
         {
             // Versions may have arrived since, which no cycle has looked at.
-            let then = Then::Cycle;
+            let then = NextStep::Cycle;
             self.state = State::Writing(Unsent { then, ..unsent });
             actions.push(Action::Resend);
         } else {
@@ -308,7 +308,7 @@ impl Machine {
             State::BackingOff(BackingOff { until, .. }) if now < *until => {}
             State::BackingOff(_) => self.resume(actions),
             State::Sleeping { .. } if rules.touches() => {
-                self.state = State::Writing(self.unsent(Then::Cycle));
+                self.state = State::Writing(self.unsent(NextStep::Cycle));
                 actions.push(Action::Touch);
             }
             _ => self.begin_cycle(actions),
@@ -323,11 +323,11 @@ impl Machine {
             State::Gone
             | State::AwaitingIndices
             | State::BackingOff(BackingOff {
-                reason: Setback::Unsent(_),
+                reason: BackOffReason::Unsent(_),
                 ..
             }) => {}
             _ if patch != PendingPatch::Empty && self.newest.is_some() => {
-                self.state = State::Writing(self.unsent(Then::Finish));
+                self.state = State::Writing(self.unsent(NextStep::Finish));
                 actions.push(Action::Write(None));
             }
             _ => {
@@ -337,7 +337,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn unsent(&self, then: Then) -> Unsent {
+    pub(super) fn unsent(&self, then: NextStep) -> Unsent {
         Unsent {
             then,
             snapshot: self

@@ -33,6 +33,6 @@ pub use input::{Effect, Handled, Input, Response};
 pub use machine::{Actions, Machine};
 pub use moment::Moment;
 pub use plan::{Consistency, Facts, Finalizer, FinalizerChange, PendingPatch, Plan, plan};
-pub use rules::{Left, Rules, Standard};
-pub use state::{BackingOff, Running, Setback, Snapshot, State, Then, Unsent};
+pub use rules::{DeletionBlockers, Rules, StandardRules};
+pub use state::{BackOffReason, BackingOff, NextStep, Running, Snapshot, State, Unsent};
 pub use version::reaches;

@@ -48,14 +48,14 @@ pub trait Rules {
     }
 
     /// Returns `true` if the finalizer may be removed from an object that is being deleted.
-    fn releases(&self, left: &Left) -> bool {
-        !left.handlers && !left.runners && !left.retry
+    fn releases(&self, blockers: &DeletionBlockers) -> bool {
+        !blockers.handlers && !blockers.runners && !blockers.retry
     }
 }
 
 /// The work that the deletion of an object still waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct DeletionBlockers {
     /// Handlers that are not finished.
     pub handlers: bool,
     /// Daemons and timers that have not exited.
@@ -66,7 +66,7 @@ pub struct Left {
 
 /// The rules as configured by settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standard {
+pub struct StandardRules {
     /// `persistence.consistency_timeout`.
     pub echo_timeout: Duration,
     /// `queueing.error_delays`.
@@ -75,7 +75,7 @@ pub struct Standard {
     pub touching: bool,
 }
 
-impl Rules for Standard {
+impl Rules for StandardRules {
     fn echo_timeout(&self) -> Duration {
         self.echo_timeout
     }

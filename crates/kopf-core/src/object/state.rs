@@ -61,7 +61,7 @@ pub struct Running {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unsent {
     /// The step after the write.
-    pub(super) then: Then,
+    pub(super) then: NextStep,
     /// The object that it was decided on.
     pub(super) snapshot: Snapshot,
     /// The server rejects its content, so that sending it again is of no use unless the object
@@ -73,7 +73,7 @@ pub struct Unsent {
 
 /// The step after a successful write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Then {
+pub enum NextStep {
     /// Nothing: the cycle is complete.
     Finish,
     /// Changes are still to be handled.
@@ -99,19 +99,19 @@ pub struct BackingOff {
     /// The time of the next attempt.
     pub(super) until: Moment,
     /// The reason of the wait.
-    pub(super) reason: Setback,
+    pub(super) reason: BackOffReason,
 }
 
 impl BackingOff {
     /// Returns the reason of the wait.
-    pub fn reason(&self) -> &Setback {
+    pub fn reason(&self) -> &BackOffReason {
         &self.reason
     }
 }
 
 /// The reason of a back-off.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Setback {
+pub enum BackOffReason {
     /// A patch could not be sent; it is kept and sent again before anything else happens.
     Unsent(Unsent),
     /// The framework failed before anything was to be sent.
@@ -122,7 +122,7 @@ pub enum Setback {
     Stall,
 }
 
-impl Setback {
+impl BackOffReason {
     /// Returns `true` if events of the object do not end the wait.
     pub(super) fn holds_events(&self) -> bool {
         matches!(self, Self::Unsent(_) | Self::Failure)

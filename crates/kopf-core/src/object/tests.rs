@@ -10,7 +10,7 @@ const FINGERPRINT: u64 = 7;
 /// A machine with its clock.
 struct Subject {
     machine: Machine,
-    rules: Standard,
+    rules: StandardRules,
     now: Moment,
 }
 
@@ -18,7 +18,7 @@ impl Subject {
     fn new() -> Self {
         Self {
             machine: Machine::default(),
-            rules: Standard {
+            rules: StandardRules {
                 echo_timeout: Duration::from_secs(5),
                 error_delays: [1, 2, 4].map(Duration::from_secs).to_vec(),
                 touching: false,

@@ -8,7 +8,7 @@ use super::input::{Effect, Response};
 use super::machine::{Actions, Machine};
 use super::moment::Moment;
 use super::rules::Rules;
-use super::state::{BackingOff, Setback, State, Then, Unsent};
+use super::state::{BackOffReason, BackingOff, NextStep, State, Unsent};
 use crate::cause::{EventType, Reason};
 
 /// Delay before an unsent patch is sent again if the settings have no delays.
@@ -26,13 +26,13 @@ impl Machine {
             return;
         };
         self.conflicts = 0;
-        if unsent.then == Then::Retry {
+        if unsent.then == NextStep::Retry {
             self.failures = 0;
         } else {
             self.recovered(actions);
         }
         actions.push(Action::DropCarried);
-        if let Then::Sleep(delay) = unsent.then
+        if let NextStep::Sleep(delay) = unsent.then
             && !delay.is_zero()
         {
             // Without a request, no event interrupts the sleep.
@@ -43,7 +43,7 @@ impl Machine {
             actions.push(Action::Log(message));
         }
         if response.effect == Effect::Settled
-            && unsent.then == Then::Finish
+            && unsent.then == NextStep::Finish
             && self.echo.remaining() != Some(Remaining::Cycle)
         {
             return self.settle(actions);
@@ -51,7 +51,7 @@ impl Machine {
         let effect = response.effect;
         if self.expect(response, unsent.then, rules, now) {
             self.state = State::AwaitingEcho { wake: None };
-            if unsent.then == Then::Retry {
+            if unsent.then == NextStep::Retry {
                 self.failed(rules, now, actions);
             }
             return;
@@ -72,22 +72,22 @@ impl Machine {
             self.futile = 0;
         }
         match unsent.then {
-            Then::Finish => self.state = self.waiting(None),
-            Then::Retry => self.failed(rules, now, actions),
-            Then::Sleep(delay) => self.state = self.waiting(Some(now.after(delay))),
-            Then::Cycle if self.echo.is_pending() => {
+            NextStep::Finish => self.state = self.waiting(None),
+            NextStep::Retry => self.failed(rules, now, actions),
+            NextStep::Sleep(delay) => self.state = self.waiting(Some(now.after(delay))),
+            NextStep::Cycle if self.echo.is_pending() => {
                 self.echo.require_cycle();
                 self.state = State::AwaitingEcho { wake: None };
             }
-            Then::Cycle if self.paused => self.state = State::Idle,
-            Then::Cycle if self.futile == 0 => {
+            NextStep::Cycle if self.paused => self.state = State::Idle,
+            NextStep::Cycle if self.futile == 0 => {
                 self.futile = 1;
                 self.begin_cycle(actions);
             }
-            Then::Cycle => {
+            NextStep::Cycle => {
                 let delay = rules.backoff(self.futile - 1);
                 self.futile = self.futile.saturating_add(1);
-                self.back_off(Setback::Stall, now.after(delay));
+                self.back_off(BackOffReason::Stall, now.after(delay));
             }
         }
     }
@@ -101,7 +101,13 @@ impl Machine {
     }
 
     /// Begins to wait for the event of a write. Returns `false` if there is nothing to wait for.
-    fn expect(&mut self, response: Response, then: Then, rules: &impl Rules, now: Moment) -> bool {
+    fn expect(
+        &mut self,
+        response: Response,
+        then: NextStep,
+        rules: &impl Rules,
+        now: Moment,
+    ) -> bool {
         let timeout = rules.echo_timeout();
         let Some(awaited) = response.awaited.filter(|_| !timeout.is_zero()) else {
             return false;
@@ -110,8 +116,8 @@ impl Machine {
             return false;
         }
         let remaining = match then {
-            Then::Finish => Remaining::Nothing,
-            Then::Cycle | Then::Sleep(_) | Then::Retry => Remaining::Cycle,
+            NextStep::Finish => Remaining::Nothing,
+            NextStep::Cycle | NextStep::Sleep(_) | NextStep::Retry => Remaining::Cycle,
         };
         self.echo.expect(awaited, now.after(timeout), remaining)
     }
@@ -140,7 +146,7 @@ impl Machine {
         let State::Writing(unsent) = &self.state else {
             return;
         };
-        if unsent.then == Then::Retry {
+        if unsent.then == NextStep::Retry {
             actions.push(Action::ReportFailure(None));
         }
         if unsent.changes_finalizer {
@@ -151,12 +157,12 @@ impl Machine {
         let delay = rules.backoff(self.conflicts);
         self.conflicts = self.conflicts.saturating_add(1);
         let awaits =
-            response.is_some_and(|response| self.expect(response, Then::Cycle, rules, now));
+            response.is_some_and(|response| self.expect(response, NextStep::Cycle, rules, now));
         if awaits && self.conflicts == 1 {
             self.state = State::AwaitingEcho { wake: None };
         } else {
             // The event that is in the way normally arrives earlier.
-            self.back_off(Setback::Conflict, now.after(delay));
+            self.back_off(BackOffReason::Conflict, now.after(delay));
         }
     }
 
@@ -177,7 +183,7 @@ impl Machine {
         self.failures = self.failures.saturating_add(1);
         let unsent = Unsent { rejected, ..unsent };
         actions.push(Action::ReportFailure(Some(delay)));
-        self.back_off(Setback::Unsent(unsent), now.after(delay));
+        self.back_off(BackOffReason::Unsent(unsent), now.after(delay));
     }
 
     /// Handles a failure of the framework: the cycle is repeated later, or with the next event.
@@ -195,7 +201,7 @@ impl Machine {
         match delay {
             Some(delay) => {
                 self.failures = self.failures.saturating_add(1);
-                self.back_off(Setback::Failure, now.after(delay));
+                self.back_off(BackOffReason::Failure, now.after(delay));
             }
             None => self.state = self.waiting(None),
         }
@@ -220,7 +226,7 @@ impl Machine {
         actions.extend([Action::DropCarried, Action::Log(Message::PatchSkipped)]);
     }
 
-    fn back_off(&mut self, reason: Setback, until: Moment) {
+    fn back_off(&mut self, reason: BackOffReason, until: Moment) {
         self.state = State::BackingOff(BackingOff { until, reason });
     }
 }

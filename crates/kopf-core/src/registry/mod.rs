@@ -66,7 +66,7 @@ impl<F> Registry<F> {
     }
 
     /// Returns the handlers for one resource.
-    pub fn for_resource(&self, resource: &Resource) -> KindHandlers<F> {
+    pub fn for_resource(&self, resource: &Resource) -> ResourceHandlers<F> {
         let is_own = self.is_own(resource);
         let selected = self.handlers.iter().filter(|handler| {
             let selector = handler.selector.as_ref();
@@ -105,7 +105,7 @@ impl<F> Registry<F> {
                 owned.push(Arc::clone(&handler.id));
             }
         }
-        KindHandlers {
+        ResourceHandlers {
             indexing,
             watching,
             spawning,
@@ -150,7 +150,7 @@ impl<F> FromIterator<Handler<F>> for Registry<F> {
 
 /// The handlers for one resource.
 #[non_exhaustive]
-pub struct KindHandlers<F> {
+pub struct ResourceHandlers<F> {
     /// Index handlers.
     pub indexing: Vec<Arc<Handler<F>>>,
     /// Event handlers.
@@ -168,7 +168,7 @@ pub struct KindHandlers<F> {
     owned: Vec<HandlerId>,
 }
 
-impl<F> KindHandlers<F> {
+impl<F> ResourceHandlers<F> {
     /// Returns `true` if any of the handlers has callbacks of the user: see
     /// [`Handler::has_callbacks`].
     pub fn has_callbacks(&self) -> bool {
@@ -312,9 +312,9 @@ impl<F> KindHandlers<F> {
     }
 }
 
-impl<F> std::fmt::Debug for KindHandlers<F> {
+impl<F> std::fmt::Debug for ResourceHandlers<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KindHandlers")
+        f.debug_struct("ResourceHandlers")
             .field("indexing", &self.indexing)
             .field("spawning", &self.spawning)
             .field("watching", &self.watching)

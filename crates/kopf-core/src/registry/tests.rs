@@ -39,7 +39,7 @@ fn resource() -> Resource {
     }
 }
 
-fn kind_handlers(handlers: impl IntoIterator<Item = Handler<()>>) -> KindHandlers<()> {
+fn resource_handlers(handlers: impl IntoIterator<Item = Handler<()>>) -> ResourceHandlers<()> {
     handlers
         .into_iter()
         .collect::<Registry<()>>()
@@ -75,7 +75,7 @@ fn ids(handlers: &[Arc<Handler<()>>]) -> Vec<&str> {
     handlers.iter().map(|handler| &*handler.id).collect()
 }
 
-fn selected(handlers: &KindHandlers<()>, cause: &Cause) -> Vec<String> {
+fn selected(handlers: &ResourceHandlers<()>, cause: &Cause) -> Vec<String> {
     let selected = handlers.selected(cause, &()).unwrap();
     ids(&selected).into_iter().map(str::to_owned).collect()
 }
@@ -84,7 +84,7 @@ fn selected(handlers: &KindHandlers<()>, cause: &Cause) -> Vec<String> {
 fn handlers_are_selected_by_reason_in_the_order_of_registration() {
     let mut field = spec("field", HandlerKind::Field);
     field.filters.field = Some(FieldPath::parse("spec.field"));
-    let handlers = kind_handlers([
+    let handlers = resource_handlers([
         built("resume-deleted", HandlerKind::Resume { deleted: true }),
         built("resume", HandlerKind::Resume { deleted: false }),
         built("delete-optional", HandlerKind::Delete { optional: true }),
@@ -136,7 +136,7 @@ fn unchanged_field_is_not_handled() {
     field.filters.field = Some(FieldPath::parse("spec.field"));
     let mut create = spec("create", HandlerKind::Create);
     create.filters.field = Some(FieldPath::parse("spec.field"));
-    let handlers = kind_handlers([field.build(()).unwrap(), create.build(()).unwrap()]);
+    let handlers = resource_handlers([field.build(()).unwrap(), create.build(()).unwrap()]);
 
     let body = || json!({"spec": {"field": 1, "other": 2}});
     let unchanged = Some(json!({"spec": {"field": 1, "other": 1}}));
@@ -160,7 +160,7 @@ fn one_function_runs_once_per_id_and_the_first_declaration_wins() {
     field.filters.field = Some(FieldPath::parse("spec.field"));
     let mut another = spec("fn", HandlerKind::Update);
     another.function = FunctionId::Number(2);
-    let handlers = kind_handlers([
+    let handlers = resource_handlers([
         first.build(()).unwrap(),
         built("fn", HandlerKind::Update),
         field.build(()).unwrap(),
@@ -188,7 +188,7 @@ fn one_function_runs_once_per_id_and_the_first_declaration_wins() {
 fn declaration_that_does_not_match_does_not_hide_the_next_one() {
     let mut filtered = spec("fn", HandlerKind::Create);
     filtered.filters.when = Some(when_fn(|_, _| Ok(false)));
-    let handlers = kind_handlers([
+    let handlers = resource_handlers([
         filtered.build(()).unwrap(),
         built("fn", HandlerKind::Create),
     ]);
@@ -228,7 +228,7 @@ fn handlers_of_other_resources_are_not_selected() {
 fn watching_is_for_all_events_that_match() {
     let mut filtered = spec("filtered", HandlerKind::Event);
     filtered.filters.labels = [("a".to_owned(), MetaCriterion::Present)].into();
-    let handlers = kind_handlers([
+    let handlers = resource_handlers([
         built("create", HandlerKind::Create),
         built("all", HandlerKind::Event),
         filtered.build(()).unwrap(),
@@ -250,7 +250,7 @@ fn failing_filter_of_an_event_handler_does_not_affect_others() {
     failing.filters.when = Some(when_fn(|_: &Cause, _| Err("no answer".into())));
     let mut panicking = spec("panicking", HandlerKind::Event);
     panicking.filters.when = Some(when_fn(|_: &Cause, _| panic!("oops")));
-    let handlers = kind_handlers([
+    let handlers = resource_handlers([
         failing.build(()).unwrap(),
         built("one", HandlerKind::Event),
         panicking.build(()).unwrap(),
@@ -270,7 +270,7 @@ fn failing_filter_of_an_event_handler_does_not_affect_others() {
 fn panicking_filters_are_errors_with_the_handler_id() {
     let mut panicking = spec("panicking", HandlerKind::Create);
     panicking.filters.when = Some(when_fn(|_: &Cause, _| panic!("oops")));
-    let handlers = kind_handlers([panicking.build(()).unwrap()]);
+    let handlers = resource_handlers([panicking.build(()).unwrap()]);
     let cause = cause(Reason::Create, false);
     let error = handlers.selected(&cause, &()).unwrap_err();
     assert_eq!(
@@ -293,7 +293,8 @@ fn with_label(reason: Reason, go: &str) -> Cause {
 
 #[test]
 fn objects_without_matching_handlers_are_ignored() {
-    let handlers = kind_handlers([labelled(HandlerKind::Create), labelled(HandlerKind::Update)]);
+    let handlers =
+        resource_handlers([labelled(HandlerKind::Create), labelled(HandlerKind::Update)]);
     for reason in REASONS {
         let prematched = |go: &str| {
             handlers
@@ -303,7 +304,7 @@ fn objects_without_matching_handlers_are_ignored() {
         assert!(prematched("yes"), "{reason}");
         assert!(!prematched("no"), "{reason}");
     }
-    let watching = kind_handlers([built("event", HandlerKind::Event)]);
+    let watching = resource_handlers([built("event", HandlerKind::Event)]);
     assert!(
         !watching
             .prematches_any(&cause(Reason::Create, false), &())
@@ -319,7 +320,7 @@ fn prematch_ignores_changes() {
         old: Some(ValueCriterion::from("never")),
         ..Filters::default()
     };
-    let handlers = kind_handlers([spec.build(()).unwrap()]);
+    let handlers = resource_handlers([spec.build(()).unwrap()]);
     let cause = cause(Reason::Update, false);
     assert_eq!(selected(&handlers, &cause), [""; 0]);
     assert!(handlers.prematches_any(&cause, &()).unwrap());
@@ -328,7 +329,7 @@ fn prematch_ignores_changes() {
 #[test]
 fn matching_mandatory_deletion_handlers_require_the_finalizer() {
     let required = |kind: HandlerKind, reason: Reason, go: &str| {
-        let handlers = kind_handlers([labelled(kind)]);
+        let handlers = resource_handlers([labelled(kind)]);
         handlers
             .requires_finalizer(&with_label(reason, go), &())
             .unwrap()
@@ -354,7 +355,7 @@ fn matching_mandatory_deletion_handlers_require_the_finalizer() {
 fn filter_errors_are_returned() {
     let mut failing = spec("failing", HandlerKind::Delete { optional: false });
     failing.filters.when = Some(when_fn(|_, _| Err("boom".into())));
-    let handlers = kind_handlers([failing.build(()).unwrap()]);
+    let handlers = resource_handlers([failing.build(()).unwrap()]);
     let cause = cause(Reason::Delete, false);
     assert!(handlers.selected(&cause, &()).is_err());
     assert!(handlers.prematches_any(&cause, &()).is_err());
@@ -398,8 +399,8 @@ fn admission_handlers_are_selected_for_admission_only() {
         spec.filters.field = Some(FieldPath::parse("status.x"));
         spec.build(()).unwrap()
     });
-    let handlers = kind_handlers(webhooks);
-    let KindHandlers {
+    let handlers = resource_handlers(webhooks);
+    let ResourceHandlers {
         indexing,
         watching,
         spawning,

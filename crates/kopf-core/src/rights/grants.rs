@@ -109,12 +109,12 @@ impl Grant {
 mod tests {
     use serde_json::json;
 
-    use super::super::Place;
+    use super::super::PermissionScope;
     use super::*;
 
     fn permission(verb: &str, resource: &str, name: Option<&str>) -> Permission {
         Permission {
-            place: Place::Cluster,
+            scope: PermissionScope::Cluster,
             group: "g".to_owned(),
             resource: resource.to_owned(),
             name: name.map(str::to_owned),

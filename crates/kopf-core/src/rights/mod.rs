@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Permissions of the user's own requests, such as the creation of children, cannot be derived: they
-//! are added with [`Extra`].
+//! are added with [`ExtraPermission`].
 
-mod extra;
+mod extra_permission;
 mod grants;
 mod permission;
 mod remark;
@@ -16,9 +16,9 @@ mod requirements;
 mod resources;
 mod rules;
 
-pub use extra::{Error as ExtraError, Extra};
+pub use extra_permission::{Error as ExtraPermissionError, ExtraPermission};
 pub use grants::{Completeness, Grants};
-pub use permission::{Permission, Place};
+pub use permission::{Permission, PermissionScope};
 pub use remark::Remark;
 pub use requirements::{Demand, Knowledge, Leases, Requirements};
 pub use resources::{builtin_resources, resources_of_definition};

@@ -1,10 +1,10 @@
-//! One permission: a verb on a resource in a place.
+//! One permission: a verb on a resource in a scope.
 
 use std::fmt;
 
 /// The extent of a permission.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum PermissionScope {
     /// The whole cluster: by a ClusterRole and its binding.
     Cluster,
     /// One namespace: by a Role and its binding.
@@ -15,7 +15,7 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
     /// The extent.
-    pub place: Place,
+    pub scope: PermissionScope,
     /// The API group; empty for the core group, `*` for all groups.
     pub group: String,
     /// The plural name, with `/subresource` for a subresource; `*` for all resources.
@@ -50,9 +50,9 @@ impl fmt::Display for Permission {
         if let Some(name) = &self.name {
             write!(f, " {name:?}")?;
         }
-        match &self.place {
-            Place::Cluster => f.write_str(" cluster-wide"),
-            Place::Namespace(namespace) => write!(f, " in the namespace {namespace:?}"),
+        match &self.scope {
+            PermissionScope::Cluster => f.write_str(" cluster-wide"),
+            PermissionScope::Namespace(namespace) => write!(f, " in the namespace {namespace:?}"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Extra, Options, Permission, Place, Remark};
+use super::{ExtraPermission, Options, Permission, PermissionScope, Remark};
 use crate::handler::HandlerKind;
 use crate::namespace::{NamespacePattern, Scope};
 use crate::peering;
@@ -59,8 +59,8 @@ pub struct Requirements {
     pub permissions: BTreeSet<Permission>,
     /// Remarks, for people.
     pub remarks: BTreeSet<Remark>,
-    /// The places of namespaced objects.
-    pub places: Vec<Place>,
+    /// The scopes of namespaced objects.
+    pub scopes: Vec<PermissionScope>,
 }
 
 /// A resource of a handler, as far as it is known.
@@ -126,7 +126,7 @@ impl Requirements {
     /// ```
     pub fn of<F>(demand: &Demand<'_, F>) -> Self {
         let mut requirements = Self::default();
-        requirements.add_places(demand.scope);
+        requirements.add_scopes(demand.scope);
         requirements.add_objects(demand);
         requirements.add_scanning(demand);
         requirements.add_peering(demand);
@@ -136,24 +136,24 @@ impl Requirements {
         requirements
     }
 
-    /// Adds permissions for requests of the user's functions, in all served places.
-    pub fn add_extra(&mut self, extra: &Extra) {
-        self.permissions.extend(extra.permissions(&self.places));
+    /// Adds permissions for requests of the user's functions, in all served scopes.
+    pub fn add_extra(&mut self, extra: &ExtraPermission) {
+        self.permissions.extend(extra.permissions(&self.scopes));
     }
 
-    fn add_places(&mut self, scope: &Scope) {
-        self.places = match scope {
-            Scope::Cluster => vec![Place::Cluster],
+    fn add_scopes(&mut self, scope: &Scope) {
+        self.scopes = match scope {
+            Scope::Cluster => vec![PermissionScope::Cluster],
             Scope::Namespaces(patterns) => {
                 let patterned = patterns.iter().find(|pattern| pattern.literal().is_none());
                 if let Some(pattern) = patterned {
                     self.remarks.insert(Remark::Patterns(pattern.to_string()));
-                    vec![Place::Cluster]
+                    vec![PermissionScope::Cluster]
                 } else {
                     let names = patterns.iter().filter_map(NamespacePattern::literal);
                     let names: BTreeSet<&str> = names.collect();
                     let names = names.into_iter().map(str::to_owned);
-                    names.map(Place::Namespace).collect()
+                    names.map(PermissionScope::Namespace).collect()
                 }
             }
         };
@@ -180,36 +180,36 @@ impl Requirements {
     }
 
     fn add_object(&mut self, served: &Served, is_writing: bool) {
-        let places = if served.is_namespaced {
-            self.places.clone()
+        let scopes = if served.is_namespaced {
+            self.scopes.clone()
         } else {
-            vec![Place::Cluster]
+            vec![PermissionScope::Cluster]
         };
-        self.add(&places, &served.group, &served.plural, None, &WATCHING);
+        self.add(&scopes, &served.group, &served.plural, None, &WATCHING);
         if is_writing && served.is_patchable {
-            self.add(&places, &served.group, &served.plural, None, &["patch"]);
+            self.add(&scopes, &served.group, &served.plural, None, &["patch"]);
             if served.has_status && served.plural != "*" {
                 let status = format!("{}/status", served.plural);
-                self.add(&places, &served.group, &status, None, &["patch"]);
+                self.add(&scopes, &served.group, &status, None, &["patch"]);
             }
         }
     }
 
     fn add_events(&mut self, served: &Served) {
-        let places = match self.places.first() {
-            Some(Place::Namespace(_)) if !served.is_namespaced => {
-                vec![Place::Namespace(DEFAULT_NAMESPACE.to_owned())]
+        let scopes = match self.scopes.first() {
+            Some(PermissionScope::Namespace(_)) if !served.is_namespaced => {
+                vec![PermissionScope::Namespace(DEFAULT_NAMESPACE.to_owned())]
             }
-            _ => self.places.clone(),
+            _ => self.scopes.clone(),
         };
-        self.add(&places, "", "events", None, &["create"]);
+        self.add(&scopes, "", "events", None, &["create"]);
     }
 
     fn add_scanning<F>(&mut self, demand: &Demand<'_, F>) {
         if demand.settings.scanning.disabled {
             return;
         }
-        let cluster = [Place::Cluster];
+        let cluster = [PermissionScope::Cluster];
         let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
         self.add(&cluster, group, plural, None, &WATCHING);
         if matches!(demand.scope, Scope::Namespaces(_)) {
@@ -223,10 +223,10 @@ impl Requirements {
             return;
         }
         let is_clusterwide = matches!(demand.scope, Scope::Cluster);
-        let (places, plural) = if is_clusterwide {
-            (vec![Place::Cluster], peering::CLUSTER_PLURAL)
+        let (scopes, plural) = if is_clusterwide {
+            (vec![PermissionScope::Cluster], peering::CLUSTER_PLURAL)
         } else {
-            (self.places.clone(), peering::NAMESPACED_PLURAL)
+            (self.scopes.clone(), peering::NAMESPACED_PLURAL)
         };
         for group in peering::GROUPS {
             let known = demand.resources.iter().find(|resource| {
@@ -238,12 +238,12 @@ impl Requirements {
             if known.is_none() && !is_assumed {
                 continue;
             }
-            self.add(&places, group, plural, None, &WATCHING);
+            self.add(&scopes, group, plural, None, &WATCHING);
             let name = Some(settings.name.as_str());
-            self.add(&places, group, plural, name, &["patch"]);
+            self.add(&scopes, group, plural, name, &["patch"]);
             if known.is_some_and(|resource| resource.has_status()) {
                 let status = format!("{plural}/status");
-                self.add(&places, group, &status, name, &["patch"]);
+                self.add(&scopes, group, &status, name, &["patch"]);
             }
         }
     }
@@ -267,7 +267,7 @@ impl Requirements {
             "mutatingwebhookconfigurations",
             "validatingwebhookconfigurations",
         ] {
-            let (cluster, group) = ([Place::Cluster], "admissionregistration.k8s.io");
+            let (cluster, group) = ([PermissionScope::Cluster], "admissionregistration.k8s.io");
             self.add(&cluster, group, plural, None, &["create"]);
             let verbs = ["list", "patch", "watch"];
             self.add(&cluster, group, plural, Some(managed), &verbs);
@@ -290,7 +290,7 @@ impl Requirements {
                 let name = format!("{}.{}", served.plural, served.group);
                 let name = (!name.contains('*')).then_some(name);
                 self.add(
-                    &[Place::Cluster],
+                    &[PermissionScope::Cluster],
                     group,
                     plural,
                     name.as_deref(),
@@ -303,14 +303,14 @@ impl Requirements {
 
     fn add_options(&mut self, options: &Options) {
         if let Leases::In(namespace) = &options.leases {
-            let places = [Place::Namespace(namespace.clone())];
+            let scopes = [PermissionScope::Namespace(namespace.clone())];
             let verbs = ["create", "delete", "get", "list", "update"];
-            self.add(&places, "coordination.k8s.io", "leases", None, &verbs);
+            self.add(&scopes, "coordination.k8s.io", "leases", None, &verbs);
         }
         if options.installs_definitions {
             let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
             let verbs = ["create", "get", "patch"];
-            self.add(&[Place::Cluster], group, plural, None, &verbs);
+            self.add(&[PermissionScope::Cluster], group, plural, None, &verbs);
         }
     }
 
@@ -325,9 +325,9 @@ impl Requirements {
         if let (Leases::In(namespace), Some(name), true) =
             (&demand.options.leases, secret, is_serving)
         {
-            let places = [Place::Namespace(namespace.clone())];
-            self.add(&places, "", "secrets", None, &["create"]);
-            self.add(&places, "", "secrets", Some(&name), &["get", "update"]);
+            let scopes = [PermissionScope::Namespace(namespace.clone())];
+            self.add(&scopes, "", "secrets", None, &["create"]);
+            self.add(&scopes, "", "secrets", Some(&name), &["get", "update"]);
         }
     }
 
@@ -378,16 +378,16 @@ impl Requirements {
 
     fn add(
         &mut self,
-        places: &[Place],
+        scopes: &[PermissionScope],
         group: &str,
         resource: &str,
         name: Option<&str>,
         verbs: &[&str],
     ) {
-        for place in places {
+        for scope in scopes {
             for verb in verbs {
                 self.permissions.insert(Permission {
-                    place: place.clone(),
+                    scope: scope.clone(),
                     group: group.to_owned(),
                     resource: resource.to_owned(),
                     name: name.map(str::to_owned),

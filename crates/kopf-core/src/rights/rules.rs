@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::{Permission, Place};
+use super::{Permission, PermissionScope};
 
 /// A rule of a Role or ClusterRole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,30 +18,30 @@ pub struct Rule {
     pub verbs: BTreeSet<String>,
 }
 
-/// Joins permissions into rules, by place. The order of rules follows from the permissions alone.
+/// Joins permissions into rules, by scope. The order of rules follows from the permissions alone.
 pub fn rules<'a>(
     permissions: impl IntoIterator<Item = &'a Permission>,
-) -> BTreeMap<Place, Vec<Rule>> {
+) -> BTreeMap<PermissionScope, Vec<Rule>> {
     let mut verbs: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for permission in permissions {
         let Permission {
-            place,
+            scope,
             group,
             resource,
             name,
             verb,
         } = permission;
-        let subject = (place, group, resource, name);
+        let subject = (scope, group, resource, name);
         verbs.entry(subject).or_default().insert(verb.clone());
     }
     let mut joined: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
-    for ((place, group, resource, name), verbs) in verbs {
-        let rule = (place, group, name, verbs);
+    for ((scope, group, resource, name), verbs) in verbs {
+        let rule = (scope, group, name, verbs);
         joined.entry(rule).or_default().insert(resource.clone());
     }
-    let mut rules: BTreeMap<Place, Vec<Rule>> = BTreeMap::new();
-    for ((place, group, name, verbs), resources) in joined {
-        rules.entry(place.clone()).or_default().push(Rule {
+    let mut rules: BTreeMap<PermissionScope, Vec<Rule>> = BTreeMap::new();
+    for ((scope, group, name, verbs), resources) in joined {
+        rules.entry(scope.clone()).or_default().push(Rule {
             group: group.clone(),
             resources,
             names: name.iter().cloned().collect(),
@@ -82,7 +82,7 @@ mod tests {
 
     fn permission(resource: &str, verb: &str, name: Option<&str>) -> Permission {
         Permission {
-            place: Place::Cluster,
+            scope: PermissionScope::Cluster,
             group: "g".to_owned(),
             resource: resource.to_owned(),
             name: name.map(str::to_owned),
@@ -101,7 +101,7 @@ mod tests {
         ];
         let rules = rules(&permissions);
         assert_eq!(
-            to_yaml(&rules[&Place::Cluster], 2),
+            to_yaml(&rules[&PermissionScope::Cluster], 2),
             "  - apiGroups: [\"g\"]\n    resources: [\"a\", \"b\"]\n    verbs: [\"list\", \"watch\"]\n  \
              - apiGroups: [\"g\"]\n    resources: [\"c\"]\n    resourceNames: [\"x\"]\n    verbs: [\"patch\"]\n"
         );
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn each_place_has_its_own_rules() {
         let mut namespaced = permission("a", "list", None);
-        namespaced.place = Place::Namespace("ns".to_owned());
+        namespaced.scope = PermissionScope::Namespace("ns".to_owned());
         let rules = rules(&[permission("a", "list", None), namespaced]);
         assert_eq!(rules.len(), 2);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::leading::{Candidate, LeaseRecord, Namesake, Timing};
+use crate::leading::{Candidate, DuplicateIdentity, LeaseRecord, Timing};
 use crate::object::Moment;
 
 /// The view of one replica on its group.
@@ -106,7 +106,7 @@ impl Group {
     /// # Errors
     ///
     /// Another process uses the same identity.
-    pub fn observe(&mut self, listing: Vec<Listed>, now: Moment) -> Result<(), Namesake> {
+    pub fn observe(&mut self, listing: Vec<Listed>, now: Moment) -> Result<(), DuplicateIdentity> {
         let mut before = std::mem::take(&mut self.others);
         let count = self.count();
         let mut absent: BTreeSet<u32> = (0..count).collect();

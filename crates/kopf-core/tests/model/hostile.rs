@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf_core::object::{Moment, Rules, Standard};
+use kopf_core::object::{Moment, Rules, StandardRules};
 
 use super::explorer::Model;
 use super::operator::{Handlers, Operator};
@@ -19,7 +19,7 @@ const SIMPLE: Handlers = Handlers {
 };
 
 /// The standard rules without delays.
-struct Hasty(Standard);
+struct Hasty(StandardRules);
 
 impl Rules for Hasty {
     fn echo_timeout(&self) -> Duration {

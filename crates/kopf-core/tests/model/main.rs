@@ -21,15 +21,15 @@ mod world;
 
 use std::time::Duration;
 
-use kopf_core::object::Standard;
+use kopf_core::object::StandardRules;
 
 use explorer::{Explored, explore};
 use operator::{Handlers, Operator};
 use world::{Budget, Universe};
 
 /// Returns the rules with the default settings.
-fn standard() -> Standard {
-    Standard {
+fn standard() -> StandardRules {
+    StandardRules {
         echo_timeout: Duration::from_secs(5),
         error_delays: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
         touching: false,
@@ -153,7 +153,7 @@ const EXPLORATIONS: [Exploration; 7] = [
     },
 ];
 
-fn universe(handlers: Handlers) -> Universe<Standard> {
+fn universe(handlers: Handlers) -> Universe<StandardRules> {
     Universe {
         operator: Operator::new(standard(), handlers),
     }

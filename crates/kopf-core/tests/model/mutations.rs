@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kopf_core::object::{Consistency, Facts, FinalizerChange, Left, Plan, Rules, Standard, plan};
+use kopf_core::object::{
+    Consistency, DeletionBlockers, Facts, FinalizerChange, Plan, Rules, StandardRules, plan,
+};
 
 use super::explorer::{Explored, explore};
 use super::operator::{Handlers, Operator};
@@ -11,7 +13,7 @@ use super::{CHANGING, DAEMON, DELETING, NONE, standard};
 
 /// The standard rules, with one of them replaced.
 struct Mutant {
-    rules: Standard,
+    rules: StandardRules,
     mutation: Mutation,
 }
 
@@ -55,19 +57,19 @@ impl Rules for Mutant {
         plan(facts, change, consistency)
     }
 
-    fn releases(&self, left: &Left) -> bool {
-        let left = match self.mutation {
-            Mutation::FinalizerRemovedEarly => Left {
+    fn releases(&self, blockers: &DeletionBlockers) -> bool {
+        let blockers = match self.mutation {
+            Mutation::FinalizerRemovedEarly => DeletionBlockers {
                 handlers: false,
-                ..*left
+                ..*blockers
             },
-            Mutation::RunnersNotAwaited => Left {
+            Mutation::RunnersNotAwaited => DeletionBlockers {
                 runners: false,
-                ..*left
+                ..*blockers
             },
-            _ => *left,
+            _ => *blockers,
         };
-        self.rules.releases(&left)
+        self.rules.releases(&blockers)
     }
 }
 

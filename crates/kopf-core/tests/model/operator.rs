@@ -11,8 +11,8 @@ use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage as _};
 use kopf_core::handler::HandlerId;
 use kopf_core::keys::KeyNaming;
 use kopf_core::object::handling::{
-    Attempted, Attempts, Conclusion, Essences, Handling, Others, Storages, Tracking, fingerprint,
-    load_attempted,
+    Attempted, Attempts, Conclusion, Essences, Handling, RunnerExits, Storages, Tracking,
+    fingerprint, load_attempted,
 };
 use kopf_core::object::{
     Action, Actions, AttemptedEssences, Awaited, Effect, Facts, Finalizer, FinalizerChange,
@@ -388,10 +388,10 @@ impl<R: Rules> Operator<R> {
         mut patch: Patch,
         now: Moment,
     ) -> Input {
-        let others = if process.runner == Runner::Stopping {
-            Others::Awaited
+        let runner_exits = if process.runner == Runner::Stopping {
+            RunnerExits::Awaited
         } else {
-            Others::Exited
+            RunnerExits::Exited
         };
         let attempts = Attempts {
             prior: &cycle.attempted,
@@ -400,7 +400,7 @@ impl<R: Rules> Operator<R> {
         };
         let handling = cycle.handling(self);
         let concluded = handling
-            .conclude(&cycle.state, attempts, others, &mut patch)
+            .conclude(&cycle.state, attempts, runner_exits, &mut patch)
             .unwrap();
         let due = match concluded.conclusion {
             Conclusion::Unfinished => cycle.state.delays(timestamp(now)).into_iter().min(),

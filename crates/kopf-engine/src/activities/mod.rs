@@ -5,8 +5,8 @@
 //! activity ends when all its handlers have finished; it fails if any of them has failed
 //! permanently.
 
-mod life;
 mod outcome;
+mod startup_cleanup;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use kopf_core::handler::{Activity, HandlerId};
 use kopf_core::outcome::Outcome;
 use tokio::time::{Instant, sleep_until};
 
-pub(crate) use self::life::{cleanup, startup};
 pub use self::outcome::{Error, Finished, Returned};
+pub(crate) use self::startup_cleanup::{cleanup, startup};
 use crate::execution::{AttemptContext, BlockingPool, PriorAttempts};
 use crate::invocation::{Handler, OperatorContext, Registry, Slot, Subject};
 use crate::logger::ObjectLogger;

@@ -12,7 +12,7 @@ use tracing::Level;
 use super::*;
 use crate::captured::capture;
 use crate::clock::Clock;
-use crate::fake_api::{Answer, serve};
+use crate::fake_api::{FakeResponse, serve};
 use crate::invocation::{Call, HandlerResult, Invoke, Work};
 
 type Run = Box<dyn Fn(Call) -> BoxFuture<'static, HandlerResult> + Send + Sync>;
@@ -27,12 +27,12 @@ impl Invoke for Function {
 
 /// Handlers to be called, and a record of the calls: id, second, number of the attempt.
 #[derive(Default)]
-struct Play {
+struct Fixture {
     registry: Registry,
     calls: Arc<Mutex<Vec<(String, u64, u32)>>>,
 }
 
-impl Play {
+impl Fixture {
     /// Adds a handler with these outcomes of its attempts; the last one repeats.
     fn handler(self, id: &str, retrying: Retrying, results: Vec<HandlerResult>) -> Self {
         let number = self.registry.handlers().len() as u64;
@@ -70,7 +70,7 @@ impl Play {
     }
 
     async fn run(&self) -> Result<Finished, Error> {
-        let (client, _) = serve(|_| Answer::Never);
+        let (client, _) = serve(|_| FakeResponse::Never);
         let settings = Arc::new(Settings::default());
         let context = OperatorContext::new(client, settings, Clock::system(), Arc::new(()));
         let context = Arc::new(context);
@@ -97,14 +97,14 @@ fn temporary(seconds: u64) -> HandlerResult {
 
 #[tokio::test(start_paused = true)]
 async fn activity_without_handlers_ends_at_once() {
-    let play = Play::default();
-    assert_eq!(play.run().await.unwrap().iter().count(), 0);
+    let fixture = Fixture::default();
+    assert_eq!(fixture.run().await.unwrap().iter().count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn handlers_are_called_in_order_until_all_are_finished() {
     let captured = capture(Level::INFO);
-    let play = Play::default()
+    let fixture = Fixture::default()
         .handler(
             "a",
             Retrying::default(),
@@ -112,7 +112,7 @@ async fn handlers_are_called_in_order_until_all_are_finished() {
         )
         .handler("b", Retrying::default(), vec![temporary(15), Ok(None)])
         .handler("c", Retrying::default(), vec![Ok(Some(json!({"x": 3})))]);
-    let finished = play.run().await.unwrap();
+    let finished = fixture.run().await.unwrap();
     let expected = [
         ("a", 0, 0),
         ("b", 0, 0),
@@ -122,7 +122,7 @@ async fn handlers_are_called_in_order_until_all_are_finished() {
         ("a", 20, 2),
     ];
     let expected = expected.map(|(id, second, retry)| (id.to_owned(), second, retry));
-    assert_eq!(play.calls(), expected);
+    assert_eq!(fixture.calls(), expected);
     let results: Vec<_> = finished
         .iter()
         .map(|returned| (&*returned.id, returned.value.clone()))
@@ -153,19 +153,19 @@ async fn handlers_are_called_in_order_until_all_are_finished() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_function_is_called_once_per_id() {
-    let play = Play::default()
+    let fixture = Fixture::default()
         .numbered("same", 1, Retrying::default(), vec![Ok(None)])
         .numbered("same", 1, Retrying::default(), vec![Ok(None)])
         .numbered("same", 2, Retrying::default(), vec![Ok(None)])
         .numbered("other", 1, Retrying::default(), vec![Ok(None)]);
-    play.run().await.unwrap();
-    let ids: Vec<_> = play.calls().into_iter().map(|(id, ..)| id).collect();
+    fixture.run().await.unwrap();
+    let ids: Vec<_> = fixture.calls().into_iter().map(|(id, ..)| id).collect();
     assert_eq!(ids, ["same", "same", "other"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_failure_fails_the_activity_after_all_handlers() {
-    let play = Play::default()
+    let fixture = Fixture::default()
         .handler(
             "bad",
             Retrying::default(),
@@ -176,7 +176,7 @@ async fn one_failure_fails_the_activity_after_all_handlers() {
             Retrying::default(),
             vec![temporary(100), Ok(Some(json!("done")))],
         );
-    let error = play.run().await.unwrap_err();
+    let error = fixture.run().await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "the startup has failed: Activity 'bad': never"
@@ -184,54 +184,54 @@ async fn one_failure_fails_the_activity_after_all_handlers() {
     assert_eq!(error.failures().len(), 1);
     let succeeded: Vec<_> = error.succeeded().iter().map(|one| &*one.id).collect();
     assert_eq!(succeeded, ["slow"]);
-    assert_eq!(play.calls().last().unwrap().1, 100);
+    assert_eq!(fixture.calls().last().unwrap().1, 100);
 }
 
 #[tokio::test(start_paused = true)]
 async fn limits_and_error_modes_apply() {
     let oops = || Err(HandlerError::arbitrary("oops"));
     // By default, errors are retried after the default delay.
-    let play = Play::default().handler("fn", Retrying::default(), vec![oops(), Ok(None)]);
-    play.run().await.unwrap();
-    assert_eq!(play.calls().last().unwrap().1, 60);
+    let fixture = Fixture::default().handler("fn", Retrying::default(), vec![oops(), Ok(None)]);
+    fixture.run().await.unwrap();
+    assert_eq!(fixture.calls().last().unwrap().1, 60);
 
     let backoff = limited(|limits| limits.backoff = Some(Duration::from_secs(7)));
-    let play = Play::default().handler("fn", backoff, vec![oops(), Ok(None)]);
-    play.run().await.unwrap();
-    assert_eq!(play.calls().last().unwrap().1, 7);
+    let fixture = Fixture::default().handler("fn", backoff, vec![oops(), Ok(None)]);
+    fixture.run().await.unwrap();
+    assert_eq!(fixture.calls().last().unwrap().1, 7);
 
     let permanent = limited(|limits| limits.errors = Some(ErrorsMode::Permanent));
-    let play = Play::default().handler("fn", permanent, vec![oops()]);
-    play.run().await.unwrap_err();
-    assert_eq!(play.calls().len(), 1);
+    let fixture = Fixture::default().handler("fn", permanent, vec![oops()]);
+    fixture.run().await.unwrap_err();
+    assert_eq!(fixture.calls().len(), 1);
 
     let ignored = limited(|limits| limits.errors = Some(ErrorsMode::Ignored));
-    let play = Play::default().handler("fn", ignored, vec![oops()]);
-    let finished = play.run().await.unwrap();
+    let fixture = Fixture::default().handler("fn", ignored, vec![oops()]);
+    let finished = fixture.run().await.unwrap();
     assert_eq!(finished.iter().next().unwrap().value, None);
 
     let retries = limited(|limits| limits.retries = Some(3));
-    let play = Play::default().handler("fn", retries, vec![temporary(1)]);
-    let error = play.run().await.unwrap_err();
-    assert_eq!(play.calls().len(), 3);
+    let fixture = Fixture::default().handler("fn", retries, vec![temporary(1)]);
+    let error = fixture.run().await.unwrap_err();
+    assert_eq!(fixture.calls().len(), 3);
     let expected =
         "the startup has failed: Activity 'fn' failed temporarily but will exceed 3 retries";
     assert!(error.to_string().starts_with(expected), "{error}");
 
     let timeout = limited(|limits| limits.timeout = Some(Duration::from_secs(25)));
-    let play = Play::default().handler("fn", timeout, vec![temporary(10)]);
-    play.run().await.unwrap_err();
-    assert_eq!(play.calls().len(), 3);
+    let fixture = Fixture::default().handler("fn", timeout, vec![temporary(10)]);
+    fixture.run().await.unwrap_err();
+    assert_eq!(fixture.calls().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_cancelled_at_its_timeout() {
-    let mut play = Play::default();
+    let mut fixture = Fixture::default();
     let timeout = limited(|limits| limits.timeout = Some(Duration::from_secs(25)));
     let run: Run = Box::new(|_| Box::pin(std::future::pending()));
-    play.add("fn", 1, timeout, run);
+    fixture.add("fn", 1, timeout, run);
     let began = Instant::now();
-    let error = play.run().await.unwrap_err();
+    let error = fixture.run().await.unwrap_err();
     assert_eq!(began.elapsed(), Duration::from_secs(25));
     assert!(error.to_string().contains("has timed out"), "{error}");
 }
@@ -239,7 +239,7 @@ async fn an_attempt_is_cancelled_at_its_timeout() {
 #[tokio::test(start_paused = true)]
 async fn results_can_be_of_any_type() {
     struct Ticket(u32);
-    let mut play = Play::default();
+    let mut fixture = Fixture::default();
     for number in [1, 2] {
         let run: Run = Box::new(move |call| {
             call.slot.put(Ticket(number));
@@ -251,20 +251,20 @@ async fn results_can_be_of_any_type() {
             };
             Box::pin(async move { result })
         });
-        play.add(
+        fixture.add(
             &format!("fn{number}"),
             number.into(),
             Retrying::default(),
             run,
         );
     }
-    let taken = play.run().await.unwrap().take::<Ticket>();
+    let taken = fixture.run().await.unwrap().take::<Ticket>();
     let taken: Vec<_> = taken.iter().map(|(id, ticket)| (&**id, ticket.0)).collect();
     assert_eq!(taken, [("fn1", 1), ("fn2", 2)]);
 }
 
 /// An operator with one handler of objects and handlers of activities, and a record of the calls.
-mod life {
+mod startup_cleanup {
     use kopf_core::selector::Selector;
     use tokio_util::sync::CancellationToken;
 
@@ -321,7 +321,7 @@ mod life {
             if steps.last().is_none_or(|last| last != "asked") {
                 steps.push("asked".to_owned());
             }
-            Answer::status(403)
+            FakeResponse::status(403)
         });
         let outcome = operator.run(client, CancellationToken::new()).await;
         (outcome, steps.lock().unwrap().clone())
@@ -383,7 +383,7 @@ mod life {
         let steps = Steps::default();
         let operator = operator([handler(Activity::Cleanup, "end", &steps, fails)]);
         let stop = CancellationToken::new();
-        let (client, _) = serve(|_| Answer::Never);
+        let (client, _) = serve(|_| FakeResponse::Never);
         let stopping = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             stop.cancel();
@@ -404,7 +404,7 @@ mod life {
             handler(Activity::Cleanup, "end", &steps, works),
         ]);
         let stop = CancellationToken::new();
-        let (client, _) = serve(|_| Answer::Never);
+        let (client, _) = serve(|_| FakeResponse::Never);
         let stopping = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             stop.cancel();

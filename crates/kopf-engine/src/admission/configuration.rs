@@ -22,11 +22,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::kinds::Kinds;
 use super::object::{ConfigurationObject, configurations};
+use super::served_resources::ServedResources;
 use super::watcher::{Present, Seen, Watcher};
 use super::{Error, HANDOVER_CHECKS, situation};
-use crate::observation::Insights;
+use crate::observation::DiscoveryReceiver;
 use crate::shared::Shared;
 
 /// Delay before a failed write is repeated, in addition to the retries of the client.
@@ -45,8 +45,8 @@ pub(super) struct Manager {
     pub(super) name: String,
     pub(super) me: Owner,
     pub(super) shared: Arc<Shared>,
-    pub(super) kinds: Arc<Kinds>,
-    pub(super) insights: Insights,
+    pub(super) served_resources: Arc<ServedResources>,
+    pub(super) discovery: DiscoveryReceiver,
     pub(super) announced: watch::Receiver<Option<ClientConfig>>,
 }
 
@@ -90,7 +90,7 @@ impl Manager {
     /// Manages the configuration until stopped. Then only persistent webhooks are kept.
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         let beginning = async {
-            let (resources, _) = self.insights.next().await?;
+            let (resources, _) = self.discovery.next().await?;
             let object = Arc::new(ConfigurationObject {
                 client: self.shared.context.client.clone(),
                 resource: configurations(self.type_, &resources),
@@ -118,7 +118,11 @@ impl Manager {
     /// resources, of the object itself, of the pause and of the known peers.
     async fn keep(&mut self, managed: &mut Managed, halt: &CancellationToken) -> Result<(), Error> {
         let settings = &self.shared.context.settings.watching;
-        let health = self.shared.inspect.vitals().stream(managed.to_string());
+        let health = self
+            .shared
+            .inspect
+            .health_tracker()
+            .stream(managed.to_string());
         let mut watcher = Watcher::new(Arc::clone(&managed.object), settings, health);
         let mut peers = self.shared.known_peers.subscribe();
         loop {
@@ -130,7 +134,7 @@ impl Manager {
             let is_over = tokio::select! {
                 () = halt.cancelled() => return Ok(()),
                 changed = self.announced.changed() => changed.is_err(),
-                changed = self.insights.next() => changed.is_none(),
+                changed = self.discovery.next() => changed.is_none(),
                 changed = peers.changed() => changed.is_err(),
                 () = pause_changed(&self.shared) => false,
                 seen = watcher.next() => {
@@ -343,7 +347,7 @@ impl Manager {
     fn webhooks(&self, config: &ClientConfig, kept: Kept) -> Value {
         let configured = Configured {
             managed: &self.name,
-            resources: &self.kinds.served(),
+            resources: &self.served_resources.current(),
             client_config: config,
             persistent_only: kept == Kept::Persistent,
         };

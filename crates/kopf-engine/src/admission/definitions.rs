@@ -27,7 +27,7 @@ use tracing::{debug, error, info, warn};
 
 use super::{CLEANING, Error, HANDOVER_CHECKS, situation};
 use crate::invocation::Function;
-use crate::observation::Insights;
+use crate::observation::DiscoveryReceiver;
 use crate::shared::Shared;
 
 /// Interval of checks for changes by other clients.
@@ -42,7 +42,7 @@ pub(super) struct Manager {
     pub(super) handlers: Vec<Arc<Handler<Function>>>,
     pub(super) me: Owner,
     pub(super) shared: Arc<Shared>,
-    pub(super) insights: Insights,
+    pub(super) discovery: DiscoveryReceiver,
     pub(super) announced: watch::Receiver<Option<ClientConfig>>,
 }
 
@@ -73,7 +73,7 @@ impl Manager {
             let is_over = tokio::select! {
                 () = halt.cancelled() => break,
                 changed = self.announced.changed() => changed.is_err(),
-                changed = self.insights.next() => changed.is_none(),
+                changed = self.discovery.next() => changed.is_none(),
                 () = any_change(&mut observers) => false,
                 () = sleep(POLLING_INTERVAL) => false,
             };
@@ -110,7 +110,7 @@ impl Manager {
 
     /// Returns the names of the CRDs with conversion handlers.
     fn definitions(&self) -> BTreeMap<String, Persistence> {
-        let resources = self.insights.resources().borrow().clone();
+        let resources = self.discovery.resources().borrow().clone();
         let mut names = BTreeMap::new();
         for resource in resources.iter().flat_map(|resources| resources.iter()) {
             for handler in &self.handlers {
@@ -273,8 +273,8 @@ impl Manager {
             namespace: None,
             name,
         };
-        let answer = target.patch(None, PatchKind::Merge, payload).await?;
-        answer.as_ref().map(PatchResponse::body).transpose()
+        let response = target.patch(None, PatchKind::Merge, payload).await?;
+        response.as_ref().map(PatchResponse::body).transpose()
     }
 }
 

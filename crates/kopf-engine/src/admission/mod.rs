@@ -11,9 +11,9 @@ mod certificates;
 mod configuration;
 mod conversion;
 mod definitions;
-mod kinds;
 mod object;
 mod reviewer;
+mod served_resources;
 #[cfg(test)]
 mod tests;
 mod watcher;
@@ -34,12 +34,12 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use self::conversion::Converter;
-use self::kinds::Kinds;
-use self::reviewer::{Reviewer, Served};
+use self::reviewer::{ReviewService, Reviewer};
+use self::served_resources::ServedResources;
 use crate::invocation::Registry;
 pub use crate::invocation::{Admission, Warnings};
 use crate::leading;
-use crate::observation::Insights;
+use crate::observation::DiscoveryReceiver;
 use crate::shared::Shared;
 
 /// API group of webhook configurations.
@@ -204,26 +204,30 @@ pub(crate) struct Webhooks {
     /// The identity of this operator as an owner of configurations.
     owner: Owner,
     shared: Arc<Shared>,
-    kinds: Arc<Kinds>,
-    insights: Insights,
+    served_resources: Arc<ServedResources>,
+    discovery: DiscoveryReceiver,
     announced: watch::Sender<Option<ClientConfig>>,
     reviews: TaskTracker,
 }
 
 impl Webhooks {
     /// Returns `None` if there is no server. The identity is that of the operator in peerings.
-    pub(crate) fn new(shared: &Arc<Shared>, insights: &Insights, identity: &str) -> Option<Self> {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        discovery: &DiscoveryReceiver,
+        identity: &str,
+    ) -> Option<Self> {
         let settings = &shared.context.settings.admission;
         Some(Self {
             server: Arc::clone(settings.server.as_ref()?),
             managed: settings.managed.clone(),
             owner: owner(shared, identity),
             shared: Arc::clone(shared),
-            kinds: Arc::new(Kinds::new(
+            served_resources: Arc::new(ServedResources::new(
                 Arc::clone(&shared.registry),
-                insights.resources(),
+                discovery.resources(),
             )),
-            insights: insights.clone(),
+            discovery: discovery.clone(),
             announced: watch::Sender::new(None),
             reviews: TaskTracker::new(),
         })
@@ -246,8 +250,8 @@ impl Webhooks {
             name: self.managed.clone()?,
             me: self.owner.clone(),
             shared: Arc::clone(&self.shared),
-            kinds: Arc::clone(&self.kinds),
-            insights: self.insights.clone(),
+            served_resources: Arc::clone(&self.served_resources),
+            discovery: self.discovery.clone(),
             announced: self.announced.subscribe(),
         };
         Some(manager.run(halt))
@@ -265,7 +269,7 @@ impl Webhooks {
             handlers: (!handlers.is_empty()).then_some(handlers)?,
             me: self.owner.clone(),
             shared: Arc::clone(&self.shared),
-            insights: self.insights.clone(),
+            discovery: self.discovery.clone(),
             announced: self.announced.subscribe(),
         };
         Some(manager.run(halt))
@@ -274,7 +278,7 @@ impl Webhooks {
     /// Runs the server until stopped.
     pub(crate) async fn serve(mut self, stop: CancellationToken) -> Result<(), Error> {
         // Before the discovery, the resources of all requests would be unknown.
-        let known = stop.run_until_cancelled(self.insights.next()).await;
+        let known = stop.run_until_cancelled(self.discovery.next()).await;
         if known.flatten().is_none() {
             return Ok(());
         }
@@ -286,18 +290,18 @@ impl Webhooks {
                  the API server calls the webhooks only if they are configured by other means."
             );
         }
-        let resources = self.insights.resources();
+        let resources = self.discovery.resources();
         let converter = Converter::new(Arc::clone(&self.shared), resources);
         let reviewer = Reviewer::new(
             self.shared,
-            self.kinds,
+            self.served_resources,
             converter,
             self.announced,
             self.reviews,
         );
         self.server
             .serve(
-                Arc::new(Served(Arc::new(reviewer))),
+                Arc::new(ReviewService(Arc::new(reviewer))),
                 Box::pin(stop.cancelled_owned()),
             )
             .await

@@ -44,8 +44,8 @@ impl ConfigurationObject {
             namespace: None,
             name: &self.name,
         };
-        let answer = target.patch(None, PatchKind::Merge, payload).await?;
-        answer.as_ref().map(PatchResponse::body).transpose()
+        let response = target.patch(None, PatchKind::Merge, payload).await?;
+        response.as_ref().map(PatchResponse::body).transpose()
     }
 
     /// Merges the payload into the object. Creates the object if it does not exist.

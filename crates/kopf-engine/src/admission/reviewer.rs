@@ -20,7 +20,7 @@ use tracing::debug;
 
 use super::certificates::Secrets;
 use super::conversion::Converter;
-use super::kinds::Kinds;
+use super::served_resources::ServedResources;
 use crate::clock::Clock;
 use crate::errors::describe;
 use crate::execution::{AttemptContext, PriorAttempts};
@@ -36,7 +36,7 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub(super) struct Reviewer {
     shared: Arc<Shared>,
-    kinds: Arc<Kinds>,
+    served_resources: Arc<ServedResources>,
     converter: Converter,
     handlers: Vec<Arc<Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
@@ -48,7 +48,7 @@ pub(super) struct Reviewer {
 impl Reviewer {
     pub(super) fn new(
         shared: Arc<Shared>,
-        kinds: Arc<Kinds>,
+        served_resources: Arc<ServedResources>,
         converter: Converter,
         announced: watch::Sender<Option<ClientConfig>>,
         reviews: TaskTracker,
@@ -63,7 +63,7 @@ impl Reviewer {
         Self {
             hosting: Hosting::of(&shared.context, has_callbacks),
             shared,
-            kinds,
+            served_resources,
             converter,
             handlers,
             announced,
@@ -78,7 +78,7 @@ impl Reviewer {
         }
         let context = &self.shared.context;
         let began = Instant::now();
-        let review = match Review::read(incoming, self.kinds.served().iter()) {
+        let review = match Review::read(incoming, self.served_resources.current().iter()) {
             Ok(review) => review,
             Err(refusal) => {
                 context
@@ -245,9 +245,9 @@ fn internal(logger: &ObjectLogger, error: &(dyn std::error::Error + 'static)) ->
 
 /// The reviewer behind a webhook server.
 #[derive(Debug)]
-pub(super) struct Served(pub(super) Arc<Reviewer>);
+pub(super) struct ReviewService(pub(super) Arc<Reviewer>);
 
-impl Serving for Served {
+impl Serving for ReviewService {
     fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>> {
         let reviewer = Arc::clone(&self.0);
         let review = async move {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Level;
 
 use crate::captured::capture;
-use crate::fake_api::{Answer, Asked, Log, discover, kind, serve};
+use crate::fake_api::{FakeRequest, FakeResponse, Log, discover, kind, serve};
 use crate::invocation::{Noop, Registry};
 use crate::operator::{Error, Operator};
 
@@ -102,60 +102,67 @@ fn operator(server: Option<&Arc<Server>>, managed: Option<&str>) -> Operator {
 struct Configurations(Mutex<BTreeMap<String, Value>>);
 
 impl Configurations {
-    fn answer(&self, asked: &Asked, code: u16) -> Answer {
+    fn respond(&self, request: &FakeRequest, code: u16) -> FakeResponse {
         let mut objects = self.0.lock().unwrap();
-        let plural = asked.path.split('/').nth(4).unwrap_or_default().to_owned();
+        let plural = request
+            .path
+            .split('/')
+            .nth(4)
+            .unwrap_or_default()
+            .to_owned();
         let version = |object: &Value| {
             let version = object["metadata"]["resourceVersion"].as_str();
             version.map_or(0, |version| version.parse::<u64>().unwrap()) + 1
         };
-        match (asked.method.as_str(), code) {
-            ("GET", _) if asked.is_watch() => Answer::Never,
+        match (request.method.as_str(), code) {
+            ("GET", _) if request.is_watch() => FakeResponse::Never,
             ("GET", _) => {
                 let items: Vec<Value> = objects.get(&plural).cloned().into_iter().collect();
-                Answer::list("Configuration", &items)
+                FakeResponse::list("Configuration", &items)
             }
             ("POST", code @ (201 | 409)) => {
-                let mut object = asked.body.clone();
+                let mut object = request.body.clone();
                 object["metadata"]["resourceVersion"] = json!("1");
                 objects.insert(plural, object.clone());
                 match code {
-                    409 => Answer::status(409),
-                    code => Answer::Json(code, object),
+                    409 => FakeResponse::status(409),
+                    code => FakeResponse::Json(code, object),
                 }
             }
             ("PATCH", 200) => {
                 let Some(object) = objects.get_mut(&plural) else {
-                    return Answer::status(404);
+                    return FakeResponse::status(404);
                 };
                 let before = object.clone();
-                if let Some(webhooks) = asked.body.get("webhooks") {
+                if let Some(webhooks) = request.body.get("webhooks") {
                     object["webhooks"] = webhooks.clone();
                 }
-                if let Some(annotations) = asked.body["metadata"].get("annotations") {
+                if let Some(annotations) = request.body["metadata"].get("annotations") {
                     object["metadata"]["annotations"] = annotations.clone();
                 }
                 if *object != before {
                     object["metadata"]["resourceVersion"] = json!(version(&before).to_string());
                 }
-                Answer::Json(200, object.clone())
+                FakeResponse::Json(200, object.clone())
             }
-            (_, code) => Answer::status(code),
+            (_, code) => FakeResponse::status(code),
         }
     }
 }
 
 /// A cluster with one resource, where requests for configurations get these status codes.
-fn cluster(code: impl Fn(&Asked) -> u16 + Send + Sync + 'static) -> (kopf_client::Client, Log) {
+fn cluster(
+    code: impl Fn(&FakeRequest) -> u16 + Send + Sync + 'static,
+) -> (kopf_client::Client, Log) {
     let configurations = Configurations::default();
-    serve(move |asked| {
-        if asked.path.contains("webhookconfigurations") {
-            let code = if asked.method == "GET" {
+    serve(move |request| {
+        if request.path.contains("webhookconfigurations") {
+            let code = if request.method == "GET" {
                 200
             } else {
-                code(asked)
+                code(request)
             };
-            return configurations.answer(asked, code);
+            return configurations.respond(request, code);
         }
         let kinds = [
             kind("one", "things"),
@@ -166,7 +173,7 @@ fn cluster(code: impl Fn(&Asked) -> u16 + Send + Sync + 'static) -> (kopf_client
             kind.namespaced = kind.group == "one";
             kind
         });
-        discover(asked, &kinds).unwrap_or_else(|| Answer::list("Thing", &[]))
+        discover(request, &kinds).unwrap_or_else(|| FakeResponse::list("Thing", &[]))
     })
 }
 
@@ -182,11 +189,12 @@ async fn run(operator: Operator, client: kopf_client::Client, seconds: u64) -> R
 
 /// Returns the names and addresses that were written to one of the configurations.
 fn written(log: &Log, type_: &str) -> Vec<Value> {
-    let asked = log.all().into_iter();
-    let patches = asked.filter(|asked| asked.method == "PATCH" && asked.path.contains(type_));
+    let requests = log.all().into_iter();
+    let patches =
+        requests.filter(|request| request.method == "PATCH" && request.path.contains(type_));
     patches
-        .map(|asked| {
-            let webhooks = asked.body["webhooks"]
+        .map(|request| {
+            let webhooks = request.body["webhooks"]
                 .as_array()
                 .cloned()
                 .unwrap_or_default();
@@ -211,7 +219,7 @@ async fn handlers_without_a_server_are_rejected_with_a_fix() {
 #[tokio::test(start_paused = true)]
 async fn configurations_are_created_updated_and_reduced() {
     let captured = capture(Level::INFO);
-    let (client, log) = cluster(|asked| if asked.method == "POST" { 409 } else { 200 });
+    let (client, log) = cluster(|request| if request.method == "POST" { 409 } else { 200 });
     let server = Server::new(2, None);
     let operator = operator(Some(&server), Some("auto.kopf.dev"));
     run(operator, client, 100).await.unwrap();
@@ -221,7 +229,9 @@ async fn configurations_are_created_updated_and_reduced() {
         .filter(|a| a.method == "POST")
         .collect();
     assert_eq!(posted.len(), 2);
-    let bodies = posted.iter().map(|asked| &asked.body["metadata"]["name"]);
+    let bodies = posted
+        .iter()
+        .map(|request| &request.body["metadata"]["name"]);
     assert!(bodies.clone().all(|name| name == "auto.kopf.dev"));
     let validating = "validating.auto.kopf.dev";
     assert_eq!(
@@ -264,7 +274,7 @@ async fn unmanaged_or_unannounced_webhooks_are_not_configured() {
             said.iter().filter(|text| text.contains(hint)).count()
         };
         assert_eq!(hints(), 0);
-        let (client, log) = cluster(|asked| if asked.method == "POST" { 201 } else { 200 });
+        let (client, log) = cluster(|request| if request.method == "POST" { 201 } else { 200 });
         let server = Server::new(places, None);
         run(operator(Some(&server), managed), client, 10)
             .await
@@ -273,9 +283,12 @@ async fn unmanaged_or_unannounced_webhooks_are_not_configured() {
         let patched = log
             .all()
             .into_iter()
-            .filter(|asked| asked.method == "PATCH");
+            .filter(|request| request.method == "PATCH");
         assert_eq!(patched.count(), 0, "{managed:?}");
-        let posted = log.all().into_iter().filter(|asked| asked.method == "POST");
+        let posted = log
+            .all()
+            .into_iter()
+            .filter(|request| request.method == "POST");
         assert_eq!(posted.count(), if managed.is_some() { 2 } else { 0 });
     }
 }
@@ -283,7 +296,7 @@ async fn unmanaged_or_unannounced_webhooks_are_not_configured() {
 #[tokio::test(start_paused = true)]
 async fn missing_permissions_end_the_operator_with_an_explanation() {
     for verb in ["create", "patch"] {
-        let (client, _) = cluster(move |asked| match asked.method.as_str() {
+        let (client, _) = cluster(move |request| match request.method.as_str() {
             "POST" if verb == "create" => 403,
             "POST" => 201,
             _ => 403,
@@ -300,11 +313,11 @@ async fn missing_permissions_end_the_operator_with_an_explanation() {
 #[tokio::test(start_paused = true)]
 async fn unreachable_api_server_is_configured_later() {
     let failures = Mutex::new(0);
-    let (client, log) = cluster(move |asked| {
+    let (client, log) = cluster(move |request| {
         let mut failures = failures.lock().unwrap();
-        match asked.method.as_str() {
+        match request.method.as_str() {
             "POST" => 201,
-            _ if asked.path.contains("/validating") && *failures < 12 => {
+            _ if request.path.contains("/validating") && *failures < 12 => {
                 *failures += 1;
                 503
             }
@@ -326,11 +339,11 @@ async fn unreachable_api_server_is_configured_later() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_configuration_is_created_again() {
     let calls = Mutex::new(0);
-    let (client, log) = cluster(move |asked| {
+    let (client, log) = cluster(move |request| {
         let mut calls = calls.lock().unwrap();
-        match asked.method.as_str() {
+        match request.method.as_str() {
             "POST" => 201,
-            _ if asked.path.contains("/validating") => {
+            _ if request.path.contains("/validating") => {
                 *calls += 1;
                 if *calls == 2 { 404 } else { 200 }
             }
@@ -341,8 +354,9 @@ async fn a_deleted_configuration_is_created_again() {
     run(operator(Some(&server), Some("a.b")), client, 100)
         .await
         .unwrap();
-    let asked = log.all().into_iter();
-    let posted = asked.filter(|asked| asked.method == "POST" && asked.path.contains("/validating"));
+    let requests = log.all().into_iter();
+    let posted =
+        requests.filter(|request| request.method == "POST" && request.path.contains("/validating"));
     assert_eq!(posted.count(), 2);
     assert_eq!(written(&log, "/validating").len(), 4);
 }
@@ -350,7 +364,7 @@ async fn a_deleted_configuration_is_created_again() {
 #[tokio::test(start_paused = true)]
 async fn contradictory_responses_do_not_cause_a_busy_loop() {
     let captured = capture(Level::WARN);
-    let (client, log) = cluster(|asked| if asked.method == "POST" { 409 } else { 404 });
+    let (client, log) = cluster(|request| if request.method == "POST" { 409 } else { 404 });
     let server = Server::new(1, None);
     run(operator(Some(&server), Some("a.b")), client, 100)
         .await
@@ -364,7 +378,7 @@ async fn contradictory_responses_do_not_cause_a_busy_loop() {
 #[tokio::test(start_paused = true)]
 async fn the_operator_ends_with_its_server_and_removes_the_webhooks() {
     for ending in [Ok(()), Err("no more ports")] {
-        let (client, log) = cluster(|asked| if asked.method == "POST" { 201 } else { 200 });
+        let (client, log) = cluster(|request| if request.method == "POST" { 201 } else { 200 });
         let server = Server::new(1, Some(ending));
         let outcome = run(operator(Some(&server), Some("a.b")), client, 600).await;
         match (ending, outcome.unwrap_err()) {
@@ -383,15 +397,18 @@ async fn the_server_starts_after_the_discovery_and_ends_after_the_configurations
     let server = Server::new(1, None);
     let (seen, moments) = (Arc::clone(&server), Arc::new(Mutex::new(Vec::new())));
     let noted = Arc::clone(&moments);
-    let (client, log) = cluster(move |asked| {
+    let (client, log) = cluster(move |request| {
         let holders = seen
             .operator
             .lock()
             .unwrap()
             .as_ref()
             .map(Arc::strong_count);
-        noted.lock().unwrap().push((asked.method.clone(), holders));
-        if asked.method == "POST" { 201 } else { 200 }
+        noted
+            .lock()
+            .unwrap()
+            .push((request.method.clone(), holders));
+        if request.method == "POST" { 201 } else { 200 }
     });
     let began = Instant::now();
     run(operator(Some(&server), Some("a.b")), client, 10)
@@ -422,9 +439,9 @@ async fn the_server_starts_after_the_discovery_and_ends_after_the_configurations
 async fn webhooks_are_removed_after_an_outage_at_exit() {
     let server = Server::new(1, None);
     let began = Instant::now();
-    let (client, log) = cluster(move |asked| {
+    let (client, log) = cluster(move |request| {
         let is_away = (9..20).contains(&began.elapsed().as_secs());
-        match (is_away, asked.method.as_str()) {
+        match (is_away, request.method.as_str()) {
             (true, _) => 503,
             (false, "POST") => 201,
             (false, _) => 200,
@@ -442,9 +459,9 @@ async fn failed_creations_are_retried() {
     let captured = capture(Level::WARN);
     let server = Server::new(1, None);
     let began = Instant::now();
-    let (client, log) = cluster(move |asked| {
+    let (client, log) = cluster(move |request| {
         let is_away = began.elapsed() < Duration::from_secs(100);
-        match (is_away, asked.method.as_str()) {
+        match (is_away, request.method.as_str()) {
             (true, _) => 503,
             (false, "POST") => 201,
             (false, _) => 200,

@@ -38,9 +38,9 @@ pub(crate) fn run(
     pause: Pause,
     halt: CancellationToken,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let owner = Owner(daemons);
+    let guard = AbortGuard(daemons);
     async move {
-        let daemons = &owner.0;
+        let daemons = &guard.0;
         let mut stopping = JoinSet::new();
         loop {
             tokio::select! {
@@ -79,9 +79,9 @@ pub(crate) fn run(
 }
 
 /// Aborts all daemons and timers when it is dropped.
-struct Owner(Arc<Daemons>);
+struct AbortGuard(Arc<Daemons>);
 
-impl Drop for Owner {
+impl Drop for AbortGuard {
     fn drop(&mut self) {
         let daemons = &self.0;
         daemons.close();

@@ -143,13 +143,13 @@ mod tests {
     use super::*;
 
     /// Work that ends with this delay after its cancellation.
-    struct Play {
+    struct Fixture {
         cancels: Arc<AtomicUsize>,
         leftovers: Leftovers,
         logger: ObjectLogger,
     }
 
-    impl Play {
+    impl Fixture {
         fn new() -> Self {
             Self {
                 cancels: Arc::default(),
@@ -190,34 +190,34 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn timed_out_work_is_cancelled_and_awaited() {
-        let (play, begun) = (Play::new(), Instant::now());
-        let result = play.work(2 * SECOND);
-        let result = result.run(play.limits(Some(10 * SECOND), None)).await;
+        let (fixture, begun) = (Fixture::new(), Instant::now());
+        let result = fixture.work(2 * SECOND);
+        let result = result.run(fixture.limits(Some(10 * SECOND), None)).await;
         assert_eq!(result, Err(HandlerError::TimedOut));
         assert_eq!(begun.elapsed(), 12 * SECOND);
-        assert_eq!(play.cancels.load(Ordering::SeqCst), 1);
+        assert_eq!(fixture.cancels.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn work_that_ignores_its_timeout_is_abandoned() {
-        let (play, begun) = (Play::new(), Instant::now());
-        let result = play.work(1000 * SECOND);
-        let result = result.run(play.limits(Some(10 * SECOND), None)).await;
+        let (fixture, begun) = (Fixture::new(), Instant::now());
+        let result = fixture.work(1000 * SECOND);
+        let result = result.run(fixture.limits(Some(10 * SECOND), None)).await;
         assert_eq!(result, Err(HandlerError::TimedOut));
         assert_eq!(begun.elapsed(), 20 * SECOND);
     }
 
     #[tokio::test(start_paused = true)]
     async fn stopped_work_is_awaited_until_it_is_abandoned() {
-        let (play, begun, stopped) = (Play::new(), Instant::now(), Stopped::new());
+        let (fixture, begun, stopped) = (Fixture::new(), Instant::now(), Stopped::new());
         stopped.set(StopReason::DAEMON_CANCELLED);
-        let work = play.work(2 * SECOND);
-        let result = work.run(play.limits(None, Some(&stopped))).await;
+        let work = fixture.work(2 * SECOND);
+        let result = work.run(fixture.limits(None, Some(&stopped))).await;
         assert_eq!(result, Err(HandlerError::Cancelled));
         assert_eq!(begun.elapsed(), 2 * SECOND);
 
-        let work = play.work(1000 * SECOND);
-        let running = work.run(play.limits(None, Some(&stopped)));
+        let work = fixture.work(1000 * SECOND);
+        let running = work.run(fixture.limits(None, Some(&stopped)));
         let abandoning = async {
             sleep(5 * SECOND).await;
             stopped.set(StopReason::DAEMON_ABANDONED);
@@ -229,24 +229,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn dropped_work_is_cancelled_and_awaited_later() {
-        let (play, begun) = (Play::new(), Instant::now());
-        drop(play.work(2 * SECOND));
-        assert_eq!(play.cancels.load(Ordering::SeqCst), 1);
+        let (fixture, begun) = (Fixture::new(), Instant::now());
+        drop(fixture.work(2 * SECOND));
+        assert_eq!(fixture.cancels.load(Ordering::SeqCst), 1);
         assert_eq!(begun.elapsed(), Duration::ZERO);
-        play.leftovers.settle().await;
+        fixture.leftovers.settle().await;
         assert_eq!(begun.elapsed(), 2 * SECOND);
     }
 
     #[tokio::test(start_paused = true)]
     async fn work_that_cannot_be_cancelled_is_never_interrupted() {
-        let (play, begun, stopped) = (Play::new(), Instant::now(), Stopped::new());
+        let (fixture, begun, stopped) = (Fixture::new(), Instant::now(), Stopped::new());
         stopped.set(StopReason::DAEMON_CANCELLED | StopReason::DAEMON_ABANDONED);
         let done = async {
             sleep(60 * SECOND).await;
             Ok(None)
         };
-        let work = ForeignWork::new(done.boxed(), None, &play.leftovers);
-        let result = work.run(play.limits(Some(SECOND), Some(&stopped))).await;
+        let work = ForeignWork::new(done.boxed(), None, &fixture.leftovers);
+        let result = work.run(fixture.limits(Some(SECOND), Some(&stopped))).await;
         assert_eq!(result, Ok(None));
         assert_eq!(begun.elapsed(), 60 * SECOND);
     }

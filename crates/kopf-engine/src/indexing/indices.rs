@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kopf_core::handler::HandlerId;
-use kopf_core::registry::KindHandlers;
+use kopf_core::registry::ResourceHandlers;
 
 use super::ObjectKey;
 
@@ -55,7 +55,7 @@ impl Indices {
     }
 
     /// Returns the indices of the handlers of one resource.
-    pub(crate) fn of_kind<F>(&self, handlers: &KindHandlers<F>) -> KindIndices {
+    pub(crate) fn of_resource<F>(&self, handlers: &ResourceHandlers<F>) -> ResourceIndices {
         let mut indices: Vec<(HandlerId, Arc<dyn AnyIndex>)> = Vec::new();
         for handler in &handlers.indexing {
             if indices.iter().all(|(id, _)| *id != handler.id)
@@ -64,7 +64,7 @@ impl Indices {
                 indices.push((Arc::clone(&handler.id), Arc::clone(index)));
             }
         }
-        KindIndices(indices)
+        ResourceIndices(indices)
     }
 }
 
@@ -85,9 +85,9 @@ impl fmt::Debug for Indices {
 
 /// The indices of one resource.
 #[derive(Clone, Default)]
-pub(crate) struct KindIndices(Vec<(HandlerId, Arc<dyn AnyIndex>)>);
+pub(crate) struct ResourceIndices(Vec<(HandlerId, Arc<dyn AnyIndex>)>);
 
-impl KindIndices {
+impl ResourceIndices {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -104,7 +104,7 @@ impl KindIndices {
     }
 }
 
-impl fmt::Debug for KindIndices {
+impl fmt::Debug for ResourceIndices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set()
             .entries(self.0.iter().map(|(id, _)| id))

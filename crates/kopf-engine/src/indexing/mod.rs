@@ -14,7 +14,7 @@ mod store;
 
 pub(crate) use barrier::{Barrier, Blocker};
 pub use index::Index;
-pub(crate) use indices::KindIndices;
+pub(crate) use indices::ResourceIndices;
 pub use indices::{AnyIndex, Entries, Indices, Mismatch};
 pub use key::ObjectKey;
 pub use store::Store;

@@ -10,7 +10,7 @@ use kopf_core::settings::Settings;
 use kopf_core::wording::Style;
 
 use super::memos::MemoCell;
-use super::{Host, Leftovers, Pulse, SettingsDraft};
+use super::{Heartbeat, Host, Leftovers, SettingsDraft};
 use crate::clock::Clock;
 use crate::indexing::Indices;
 use crate::known_kinds::KnownKinds;
@@ -38,8 +38,8 @@ pub struct OperatorContext {
     pub(crate) managed_fields: ManagedFields,
     /// The host of the frontend that polls tasks with callbacks.
     pub(crate) host: Option<Arc<dyn Host>>,
-    /// Signs of life of the frontend, for health probes.
-    pub(crate) pulse: Option<Arc<dyn Pulse>>,
+    /// The heartbeat of the frontend, for health probes.
+    pub(crate) heartbeat: Option<Arc<dyn Heartbeat>>,
     /// Foreign work without a caller.
     pub(crate) leftovers: Leftovers,
     /// Discovered resources of applied children.
@@ -68,7 +68,7 @@ impl OperatorContext {
             memo: MemoCell::of_operator(Arc::new(())),
             managed_fields: ManagedFields::default(),
             host: None,
-            pulse: None,
+            heartbeat: None,
             leftovers: Leftovers::default(),
             kinds: KnownKinds::default(),
             metrics: Metrics::default(),
@@ -115,10 +115,10 @@ impl OperatorContext {
         Self { style, ..self }
     }
 
-    /// Sets the pulse of the frontend.
+    /// Sets the heartbeat of the frontend.
     #[must_use]
-    pub(crate) fn with_pulse(self, pulse: Option<Arc<dyn Pulse>>) -> Self {
-        Self { pulse, ..self }
+    pub(crate) fn with_heartbeat(self, heartbeat: Option<Arc<dyn Heartbeat>>) -> Self {
+        Self { heartbeat, ..self }
     }
 }
 

@@ -34,13 +34,13 @@ const PROBE: &str = "kopf.activities.probe";
 pub struct ObjectLogger {
     reference: Arc<ObjectReference>,
     poster: Poster,
-    reach: Reach,
+    destination: Destination,
     activity: Option<Activity>,
 }
 
 /// Destinations of the records of a logger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum Destination {
     /// The log and the events of the object.
     Events,
     /// The log; warnings and errors are also events of the object.
@@ -57,7 +57,7 @@ impl ObjectLogger {
         Self {
             reference,
             poster: poster.unwrap_or_else(Poster::disabled),
-            reach: Reach::Events,
+            destination: Destination::Events,
             activity: None,
         }
     }
@@ -67,7 +67,7 @@ impl ObjectLogger {
         Self {
             reference: Arc::default(),
             poster: Poster::disabled(),
-            reach: Reach::Log,
+            destination: Destination::Log,
             activity: Some(activity),
         }
     }
@@ -75,14 +75,14 @@ impl ObjectLogger {
     /// Returns the same logger without posting.
     #[must_use]
     pub fn local(&self) -> Self {
-        self.reaching(Reach::Log)
+        self.with_destination(Destination::Log)
     }
 
     /// Returns the same logger without posting. Info and debug messages are written only if the
     /// next more verbose level is enabled. For handlers that are called for thousands of objects.
     #[must_use]
     pub fn terse(&self) -> Self {
-        self.reaching(Reach::Terse)
+        self.with_destination(Destination::Terse)
     }
 
     /// Returns the logger for the engine's own records about handlers of this kind.
@@ -91,23 +91,25 @@ impl ObjectLogger {
     /// posted. Failures of timers and daemons are posted.
     #[must_use]
     pub fn about(&self, kind: HandlerKind) -> Self {
-        self.reaching(match (self.reach, kind) {
-            (Reach::Events, HandlerKind::Daemon(_) | HandlerKind::Timer(_)) => Reach::Problems,
-            (_, HandlerKind::Index) => Reach::Terse,
+        self.with_destination(match (self.destination, kind) {
+            (Destination::Events, HandlerKind::Daemon(_) | HandlerKind::Timer(_)) => {
+                Destination::Problems
+            }
+            (_, HandlerKind::Index) => Destination::Terse,
             (
                 _,
                 HandlerKind::Event
                 | HandlerKind::Child
                 | HandlerKind::Convert
                 | HandlerKind::Admission(_),
-            ) => Reach::Log,
-            (reach, _) => reach,
+            ) => Destination::Log,
+            (destination, _) => destination,
         })
     }
 
-    fn reaching(&self, reach: Reach) -> Self {
+    fn with_destination(&self, destination: Destination) -> Self {
         Self {
-            reach,
+            destination,
             ..self.clone()
         }
     }
@@ -161,7 +163,7 @@ impl ObjectLogger {
         details: Option<&str>,
         attachment: Option<&Attachment>,
     ) {
-        let _attached = Attached::new(attachment);
+        let _attached = AttachmentGuard::new(attachment);
         self.write(level, &message, details);
     }
 
@@ -203,17 +205,17 @@ impl ObjectLogger {
     }
 
     fn is_posted(&self, level: Level) -> bool {
-        let is_reached = match self.reach {
-            Reach::Events => true,
-            Reach::Problems => level >= Level::Warning,
-            Reach::Log | Reach::Terse => false,
+        let is_event = match self.destination {
+            Destination::Events => true,
+            Destination::Problems => level >= Level::Warning,
+            Destination::Log | Destination::Terse => false,
         };
-        is_reached && self.poster.takes_records(level)
+        is_event && self.poster.takes_records(level)
     }
 
     fn is_wanted(&self, level: Level) -> bool {
         match level.rounded() {
-            _ if self.reach != Reach::Terse => true,
+            _ if self.destination != Destination::Terse => true,
             Level::Debug | Level::Other(_) => {
                 tracing::enabled!(target: TARGET, tracing::Level::TRACE)
             }
@@ -324,9 +326,9 @@ pub fn attachment() -> Option<Attachment> {
 }
 
 /// Makes an attachment available until it is dropped.
-struct Attached;
+struct AttachmentGuard;
 
-impl Attached {
+impl AttachmentGuard {
     fn new(attachment: Option<&Attachment>) -> Option<Self> {
         let attachment = attachment?.clone();
         ATTACHMENT.set(Some(attachment));
@@ -334,7 +336,7 @@ impl Attached {
     }
 }
 
-impl Drop for Attached {
+impl Drop for AttachmentGuard {
     fn drop(&mut self) {
         ATTACHMENT.set(None);
     }

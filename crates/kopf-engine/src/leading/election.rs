@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::holdings::{Holdings, Renewed};
+use super::held_shards::{HeldShards, Renewed};
 use super::leases::{Lease, Leases};
 use super::reporting::FailureLog;
 use super::{Error, RELEASING, Replica};
@@ -22,7 +22,7 @@ pub(super) struct Election {
     leases: Leases,
     lease: Lease,
     candidate: Candidate,
-    holdings: Holdings,
+    held_shards: HeldShards,
     timing: Timing,
     clock: Clock,
     epoch: Instant,
@@ -45,7 +45,7 @@ impl Election {
             leases,
             lease: Lease::new(name).with_labels(&[(ROLE_LABEL, "leader".to_owned())].into()),
             candidate: Candidate::new(identity, timing),
-            holdings: Holdings::new(assignments),
+            held_shards: HeldShards::new(assignments),
             timing,
             clock,
             epoch: Instant::now(),
@@ -90,7 +90,7 @@ impl Election {
         match timeout_at(limit, self.exchange()).await {
             Ok(Ok(())) => self.failures.none(),
             Ok(Err(Failure::Api(error))) => self.failures.add(&error),
-            Ok(Err(Failure::Namesake(error))) => return Err(error.into()),
+            Ok(Err(Failure::DuplicateIdentity(error))) => return Err(error.into()),
             Err(_) => self.failures.add_timeout(),
         }
         self.settle();
@@ -122,12 +122,12 @@ impl Election {
         if let Some(until) = self.candidate.valid_until() {
             self.holder.clear();
             let end = self.instant(until);
-            if self.holdings.renew(ALL, end) == Renewed::Gained {
+            if self.held_shards.renew(ALL, end) == Renewed::Gained {
                 info!("This replica is the leader now: it holds the Lease {leases}/{name}.");
             }
             return;
         }
-        if self.holdings.lose(ALL) {
+        if self.held_shards.lose(ALL) {
             warn!(
                 "This replica is not the leader any longer: the Lease {leases}/{name} is lost. \
                  Handling is stopped until it is the leader again."
@@ -143,11 +143,11 @@ impl Election {
 
     /// Renews the Lease until all handlers have ended, then releases it.
     async fn leave(mut self) -> Result<(), Error> {
-        while !self.holdings.is_empty() {
-            self.holdings.drain_all();
+        while !self.held_shards.is_empty() {
+            self.held_shards.drain_all();
             tokio::select! {
                 biased;
-                () = self.holdings.drained() => drop(self.holdings.take_drained()),
+                () = self.held_shards.drained() => drop(self.held_shards.take_drained()),
                 () = sleep(self.pause()) => self.round().await?,
             }
         }
@@ -173,5 +173,5 @@ pub(super) enum Failure {
     #[error(transparent)]
     Api(#[from] kopf_client::Error),
     #[error(transparent)]
-    Namesake(#[from] kopf_core::leading::Namesake),
+    DuplicateIdentity(#[from] kopf_core::leading::DuplicateIdentity),
 }

@@ -15,7 +15,7 @@
 
 mod assignment;
 mod election;
-mod holdings;
+mod held_shards;
 mod leases;
 mod reporting;
 mod shards;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::Client;
-use kopf_core::leading::Namesake;
+use kopf_core::leading::DuplicateIdentity;
 use kopf_core::settings::{Leading, Replication, Settings};
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +48,7 @@ const RELEASING: Duration = Duration::from_secs(3);
 pub enum Error {
     /// The identities of replicas are not unique.
     #[error(transparent)]
-    Namesake(#[from] Namesake),
+    DuplicateIdentity(#[from] DuplicateIdentity),
     /// The namespace of the Leases is unknown because there are no credentials.
     #[error("cannot determine the namespace of the Leases")]
     Namespace(#[source] Box<kopf_client::Error>),

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::election::Failure;
-use super::holdings::Holdings;
+use super::held_shards::HeldShards;
 use super::leases::{Lease, Leases};
 use super::reporting::FailureLog;
 use super::{Error, RELEASING, Replica};
@@ -34,7 +34,7 @@ pub(super) struct Sharding {
     group: Group,
     member: Lease,
     shards: Vec<Lease>,
-    holdings: Holdings,
+    held_shards: HeldShards,
     timing: Timing,
     clock: Clock,
     epoch: Instant,
@@ -83,7 +83,7 @@ impl Sharding {
             group: Group::new(identity, timing, count),
             member: Lease::new(member).with_labels(&labels("member", None)),
             shards: (0..count).map(shard).collect(),
-            holdings: Holdings::new(assignments),
+            held_shards: HeldShards::new(assignments),
             timing,
             clock,
             epoch: Instant::now(),
@@ -102,7 +102,7 @@ impl Sharding {
                 tokio::select! {
                     () = halt.cancelled() => break,
                     () = tokio::time::sleep_until(next) => break,
-                    () = self.holdings.drained() => self.release_drained().await,
+                    () = self.held_shards.drained() => self.release_drained().await,
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Sharding {
         match timeout_at(limit, self.exchange(phase)).await {
             Ok(Ok(())) => self.failures.none(),
             Ok(Err(Failure::Api(error))) => self.failures.add(&error),
-            Ok(Err(Failure::Namesake(error))) => return Err(error.into()),
+            Ok(Err(Failure::DuplicateIdentity(error))) => return Err(error.into()),
             Err(_) => self.failures.add_timeout(),
         }
         self.settle();
@@ -164,7 +164,7 @@ impl Sharding {
                 "Shard {shard} will be released to other replicas when its handlers have ended."
             );
             self.group.drain(shard);
-            self.holdings.drain(shard);
+            self.held_shards.drain(shard);
         }
         for (name, version) in plan.forget {
             if let Err(error) = self.leases.delete(&name, &version).await {
@@ -291,14 +291,14 @@ impl Sharding {
             match self.group.valid_until(shard) {
                 Some(until) => {
                     let end = self.instant(until);
-                    self.holdings.renew(shard, end);
+                    self.held_shards.renew(shard, end);
                 }
                 None => {
-                    self.holdings.lose(shard);
+                    self.held_shards.lose(shard);
                 }
             }
         }
-        let held = self.holdings.len();
+        let held = self.held_shards.len();
         if std::mem::replace(&mut self.logged, held) != held {
             info!(
                 "This replica handles {held} of {} shards now.",
@@ -323,7 +323,7 @@ impl Sharding {
 
     /// Releases the shards whose handlers have ended.
     async fn release_drained(&mut self) {
-        for shard in self.holdings.take_drained() {
+        for shard in self.held_shards.take_drained() {
             let (now, utc) = (self.now(), self.clock.now());
             if let (Some(candidate), Some(lease)) =
                 (self.group.shard(shard), self.shards.get_mut(shard as usize))
@@ -345,11 +345,11 @@ impl Sharding {
 
     /// Renews the shards until all handlers have ended, releases them, and leaves the group.
     async fn leave(mut self) -> Result<(), Error> {
-        while !self.holdings.is_empty() {
-            self.holdings.drain_all();
+        while !self.held_shards.is_empty() {
+            self.held_shards.drain_all();
             tokio::select! {
                 biased;
-                () = self.holdings.drained() => self.release_drained().await,
+                () = self.held_shards.drained() => self.release_drained().await,
                 () = sleep(self.pause()) => self.round(Phase::Leaving).await?,
             }
         }

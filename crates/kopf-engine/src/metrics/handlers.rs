@@ -172,15 +172,15 @@ impl Drop for TaskCount {
 
 /// An attempt of a handler. Dropping it without an outcome counts as a cancellation.
 #[derive(Debug)]
-pub(crate) struct Attempting(Option<Began>);
+pub(crate) struct AttemptGuard(Option<AttemptStart>);
 
 #[derive(Debug)]
-struct Began {
+struct AttemptStart {
     series: Arc<HandlerSeries>,
     at: Instant,
 }
 
-impl Attempting {
+impl AttemptGuard {
     pub(super) fn unmeasured() -> Self {
         Self(None)
     }
@@ -192,7 +192,7 @@ impl Attempting {
             series.retries.inc();
         }
         let at = Instant::now();
-        Self(Some(Began { series, at }))
+        Self(Some(AttemptStart { series, at }))
     }
 
     /// Counts the outcome.
@@ -203,7 +203,7 @@ impl Attempting {
     }
 }
 
-impl Began {
+impl AttemptStart {
     fn end(self, outcome: OutcomeLabel) {
         self.series.running.dec();
         self.series
@@ -215,7 +215,7 @@ impl Began {
     }
 }
 
-impl Drop for Attempting {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
         if let Some(began) = self.0.take() {
             began.end(OutcomeLabel::Cancelled);

@@ -55,15 +55,15 @@ use prometheus_client::registry::Registry;
 pub use self::description::{Description, FAMILIES, Kind};
 pub(crate) use self::errors::{ErrorMark, ErrorMarks};
 use self::handlers::Handlers;
-pub(crate) use self::handlers::{Attempting, HandlerSeries, TaskCount};
+pub(crate) use self::handlers::{AttemptGuard, HandlerSeries, TaskCount};
 use self::posting::ReviewMetrics;
 pub(crate) use self::posting::{PostingMetrics, ReviewLabel};
 use self::requests::Requests;
 use self::resources::Resources;
 pub(crate) use self::resources::{PatchLabel, ResourceMetrics};
-pub(crate) use self::states::Census;
+pub(crate) use self::states::OperatorCounts;
 use self::states::{Collecting, Replica, Running, States};
-pub(crate) use self::streams::{Queued, StreamLabel, StreamMetrics};
+pub(crate) use self::streams::{QueueSize, StreamLabel, StreamMetrics};
 pub use self::text::Format;
 pub(crate) use self::waiting::Arrival;
 use crate::pausing::Pause;
@@ -125,24 +125,24 @@ impl Metrics {
     /// Sets the sources of the states of the operator.
     pub(crate) fn watch(
         &self,
-        census: impl Fn() -> Option<Census> + Send + Sync + 'static,
+        counts: impl Fn() -> Option<OperatorCounts> + Send + Sync + 'static,
         pause: Pause,
     ) {
         if let Some(inner) = &self.0 {
-            let census = Box::new(census);
+            let counts = Box::new(counts);
             // An operator runs once.
-            let _ = inner.states.operator.set(Running { census, pause });
+            let _ = inner.states.operator.set(Running { counts, pause });
         }
     }
 
     /// Begins an attempt of a handler. `retries` is the number of earlier attempts.
-    pub(crate) fn attempt<F>(&self, handler: &Handler<F>, retries: u32) -> Attempting {
+    pub(crate) fn attempt<F>(&self, handler: &Handler<F>, retries: u32) -> AttemptGuard {
         match &self.0 {
             Some(inner) => {
                 let series = inner.handlers.series(&handler.id, handler.kind);
-                Attempting::begin(series, retries)
+                AttemptGuard::begin(series, retries)
             }
-            None => Attempting::unmeasured(),
+            None => AttemptGuard::unmeasured(),
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) struct States {
 /// A running operator.
 pub(super) struct Running {
     /// Returns the counters; `None` after the operator has ended.
-    pub(super) census: Box<dyn Fn() -> Option<Census> + Send + Sync>,
+    pub(super) counts: Box<dyn Fn() -> Option<OperatorCounts> + Send + Sync>,
     pub(super) pause: Pause,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Running {
 
 /// The counters of an operator.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Census {
+pub(crate) struct OperatorCounts {
     /// Objects in a cycle.
     pub(crate) working: usize,
     /// Objects that wait for the next attempt of a handler.
@@ -174,11 +174,11 @@ impl States {
             let number = u64::try_from(number.load(Ordering::Relaxed)).ok();
             families.push((description, single(number.map(float))));
         }
-        let Some(Running { census, pause }) = self.operator.get() else {
+        let Some(Running { counts, pause }) = self.operator.get() else {
             return families;
         };
         families.push((PAUSED, single(Some(flag(pause.is_paused())))));
-        if let Some(now) = census() {
+        if let Some(now) = counts() {
             let workers = [
                 ("working", now.working),
                 ("sleeping", now.sleeping),

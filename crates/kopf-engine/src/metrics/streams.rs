@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::resources::ResourceMetrics;
 
 /// The queue of a stream.
-pub(crate) trait Queued: std::fmt::Debug + Send + Sync {
+pub(crate) trait QueueSize: std::fmt::Debug + Send + Sync {
     /// Returns the number of queued entries.
     fn entries(&self) -> usize;
 
@@ -41,7 +41,7 @@ labels! {
 
 #[derive(Debug)]
 pub(super) struct StreamState {
-    queued: Arc<dyn Queued>,
+    queued: Arc<dyn QueueSize>,
     inner: Mutex<Inner>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct StreamMetrics {
 }
 
 impl StreamMetrics {
-    pub(crate) fn new(resource: Arc<ResourceMetrics>, queued: Arc<dyn Queued>) -> Self {
+    pub(crate) fn new(resource: Arc<ResourceMetrics>, queued: Arc<dyn QueueSize>) -> Self {
         let inner = Inner {
             label: StreamLabel::Listing,
             since: Instant::now(),
@@ -146,7 +146,7 @@ impl StreamState {
         }
     }
 
-    pub(super) fn queued(&self) -> &dyn Queued {
+    pub(super) fn queued(&self) -> &dyn QueueSize {
         &*self.queued
     }
 

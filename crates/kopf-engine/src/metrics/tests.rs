@@ -14,7 +14,7 @@ use crate::fake_api::kind;
 #[derive(Debug)]
 struct Backlog;
 
-impl Queued for Backlog {
+impl QueueSize for Backlog {
     fn entries(&self) -> usize {
         0
     }
@@ -46,13 +46,13 @@ fn filled() -> Metrics {
     metrics.review(Some(&resource), ReviewLabel::Allowed, Duration::ZERO);
     metrics.leading(true);
     metrics.shards(3);
-    let census = Census {
+    let counts = OperatorCounts {
         working: 1,
         sleeping: 2,
         backing_off: 3,
         is_alive: true,
     };
-    metrics.watch(move || Some(census), Pause::default());
+    metrics.watch(move || Some(counts), Pause::default());
     metrics
 }
 

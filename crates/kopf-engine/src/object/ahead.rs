@@ -14,7 +14,7 @@ use crate::queueing::{Processing as _, Queued};
 
 /// The result of waiting for the indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waited {
+pub(super) enum IndicesWait {
     /// All indices are filled.
     Ready,
     /// There is no pending work, or the stream is stopped.
@@ -23,7 +23,7 @@ pub(super) enum Waited {
 
 impl Driver {
     /// Waits until all indices are filled. Meanwhile, the object is only indexed.
-    pub(super) async fn await_indices(&mut self) -> Waited {
+    pub(super) async fn await_indices(&mut self) -> IndicesWait {
         let context = Arc::clone(&self.context);
         let is_indexed = !context.indices.is_empty();
         while !context.is_ready() {
@@ -37,14 +37,14 @@ impl Driver {
                 if self.ahead.is_empty() {
                     self.mailbox.drop_nudge();
                     if self.mailbox.close() {
-                        return Waited::Over;
+                        return IndicesWait::Over;
                     }
                     continue;
                 }
             }
             tokio::select! {
                 biased;
-                () = context.stop.cancelled() => return Waited::Over,
+                () = context.stop.cancelled() => return IndicesWait::Over,
                 () = context.ready() => {}
                 // The next entry determines whether the object is indexed ahead.
                 () = self.mailbox.arrival(), if is_indexed => {}
@@ -52,7 +52,7 @@ impl Driver {
         }
         self.machine
             .step(Input::Indexed, &context.rules, context.now());
-        Waited::Ready
+        IndicesWait::Ready
     }
 
     /// Returns `true` if the next version is indexed before all indices are filled. Event handlers

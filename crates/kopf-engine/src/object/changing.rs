@@ -8,7 +8,9 @@ use futures::FutureExt as _;
 use kopf_core::cause::{Cause, Change, Reason};
 use kopf_core::handler::HandlerId;
 use kopf_core::object::attempted::settle_prediction;
-use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
+use kopf_core::object::handling::{
+    Attempted, Attempts, Concluded, Conclusion, Handling, RunnerExits,
+};
 use kopf_core::object::{Handled, Input};
 use kopf_core::patch::Patch;
 use kopf_core::secrets::{is_secret, redact_body, redact_diff};
@@ -28,7 +30,7 @@ use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 
 /// The result of one cycle.
-pub(super) struct Ended {
+pub(super) struct CycleOutcome {
     /// The delay until the next handler is due; `None` if all have finished.
     pub(super) due: Option<Duration>,
     /// Some handlers were called.
@@ -51,13 +53,13 @@ impl Driver {
         let mut cycle = *cycle;
         let handling = self.handle(reason, &mut cycle, pass, permit);
         let failure = match AssertUnwindSafe(handling).catch_unwind().await {
-            Ok(Ok(ended)) => {
+            Ok(Ok(outcome)) => {
                 self.unsaved.merge_from(cycle.sessions.take_unsaved());
                 return Input::HandlersFinished(Handled {
-                    due: ended.due,
-                    attempted: ended.attempted,
+                    due: outcome.due,
+                    attempted: outcome.attempted,
                     patch: self.pending_patch(),
-                    failed: ended.failed,
+                    failed: outcome.failed,
                 });
             }
             Ok(Err(error)) => error,
@@ -76,14 +78,14 @@ impl Driver {
         cycle: &mut Cycle,
         pass: Pass,
         permit: &mut ObjectPermit,
-    ) -> Result<Ended, Error> {
+    ) -> Result<CycleOutcome, Error> {
         let context = Arc::clone(&self.context);
         let logger = &self.logger(&cycle.cause.body).clone();
         if cycle.is_outdated(&context) {
             return self.rebase(&context, cycle, logger);
         }
-        if let Some(ended) = self.accept_request(&context, cycle)? {
-            return Ok(ended);
+        if let Some(outcome) = self.accept_request(&context, cycle)? {
+            return Ok(outcome);
         }
         let operator = &context.shared.context;
         let memo = self.state.memo(&operator.memo);
@@ -116,8 +118,8 @@ impl Driver {
         self.state
             .note_errors(&operator.metrics, &attempts, &cycle.progress);
         self.conclude_request(&context, cycle);
-        let others = self.others;
-        let concluded = self.conclude(&context, cycle, &attempts, others);
+        let runner_exits = self.runner_exits;
+        let concluded = self.conclude(&context, cycle, &attempts, runner_exits);
         Ok(self.evaluate(reason, cycle, concluded, attempted, logger))
     }
 
@@ -158,7 +160,7 @@ impl Driver {
         context: &ResourceContext,
         cycle: &Cycle,
         attempts: &[Attempted],
-        others: Others,
+        runner_exits: RunnerExits,
     ) -> Result<Concluded, Error> {
         let Some(handling) = handling(context, cycle) else {
             return Ok(Concluded::FINISHED);
@@ -170,7 +172,7 @@ impl Driver {
             made: attempts,
             after: &|| essence_after(context, cycle, &unconcluded),
         };
-        let concluded = handling.conclude(&cycle.progress, attempts, others, &mut patch);
+        let concluded = handling.conclude(&cycle.progress, attempts, runner_exits, &mut patch);
         match concluded {
             Ok(concluded) => {
                 self.patch = patch;
@@ -202,8 +204,8 @@ impl Driver {
         concluded: Result<Concluded, Error>,
         attempted: bool,
         logger: &ObjectLogger,
-    ) -> Ended {
-        let mut ended = Ended {
+    ) -> CycleOutcome {
+        let mut outcome = CycleOutcome {
             due: None,
             attempted,
             failed: false,
@@ -218,7 +220,7 @@ impl Driver {
             }
             Err(error) => {
                 self.failure = Some(error);
-                ended.failed = true;
+                outcome.failed = true;
                 if is_done {
                     Conclusion::Finished
                 } else {
@@ -227,26 +229,26 @@ impl Driver {
             }
         };
         match conclusion {
-            Conclusion::Unfinished => ended.due = cycle.progress.delays(now).into_iter().min(),
+            Conclusion::Unfinished => outcome.due = cycle.progress.delays(now).into_iter().min(),
             Conclusion::Kept => {}
-            Conclusion::Outdated => ended.due = Some(Duration::ZERO),
+            Conclusion::Outdated => outcome.due = Some(Duration::ZERO),
             Conclusion::Finished | Conclusion::UpdateFollows => {
                 let counts = cycle.progress.counts();
                 // A repeated attempt to store the diff-base is not logged again.
-                if attempted || !ended.failed {
+                if attempted || !outcome.failed {
                     logger.info(wording::processed(reason, counts.succeeded, counts.failed));
                 }
-                if !ended.failed {
+                if !outcome.failed {
                     self.state.fully_handled_once = true;
                 }
                 if conclusion == Conclusion::UpdateFollows {
-                    ended.due = Some(Duration::ZERO);
-                } else if !ended.failed {
+                    outcome.due = Some(Duration::ZERO);
+                } else if !outcome.failed {
                     self.settled = cycle.essences().map(|essences| Arc::clone(essences.new));
                 }
             }
         }
-        ended
+        outcome
     }
 
     /// Stores the essence as handled if no handlers match the change.
@@ -255,7 +257,7 @@ impl Driver {
         context: &ResourceContext,
         cycle: &Cycle,
         logger: &ObjectLogger,
-    ) -> Result<Ended, Error> {
+    ) -> Result<CycleOutcome, Error> {
         self.state.fully_handled_once = true;
         if let Some(handling) = handling(context, cycle) {
             let new = handling.essences.new;
@@ -273,7 +275,7 @@ impl Driver {
                 warn_unstored(unstored.as_ref(), logger);
             }
         }
-        Ok(Ended {
+        Ok(CycleOutcome {
             due: None,
             attempted: false,
             failed: false,
@@ -286,13 +288,13 @@ impl Driver {
         context: &ResourceContext,
         cycle: &Cycle,
         logger: &ObjectLogger,
-    ) -> Result<Ended, Error> {
+    ) -> Result<CycleOutcome, Error> {
         if let Some(handling) = handling(context, cycle) {
             let (progress, patch) = (&cycle.progress, &mut self.patch);
             let concluded = handling.follow_up(progress, &cycle.attempted, patch)?;
             self.note_unstored(concluded, logger);
         }
-        Ok(Ended {
+        Ok(CycleOutcome {
             due: Some(Duration::ZERO),
             attempted: false,
             failed: false,

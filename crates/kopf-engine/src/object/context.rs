@@ -10,8 +10,8 @@ use kopf_core::cause::EventType;
 use kopf_core::keys::KeyNaming;
 use kopf_core::object::handling::{Storages, Tracking};
 use kopf_core::object::retriggering::Request;
-use kopf_core::object::{AttemptedEssences, Moment, Standard};
-use kopf_core::registry::KindHandlers;
+use kopf_core::object::{AttemptedEssences, Moment, StandardRules};
+use kopf_core::registry::ResourceHandlers;
 use kopf_core::resource::Resource;
 use kopf_core::secrets::{digest_values, is_secret};
 use kopf_core::settings::{Replication, Settings};
@@ -23,15 +23,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, ObjectState, QuietState};
+use crate::child_inboxes::Inbox;
 use crate::error::Error;
-use crate::families::Inbox;
 use crate::identity::Identity;
-use crate::indexing::{KindIndices, ObjectKey};
+use crate::indexing::{ObjectKey, ResourceIndices};
 use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
 use crate::leading::{Assignment, Pass};
 use crate::metrics::ResourceMetrics;
 use crate::patching::{Applied, label_of};
-use crate::queueing::{Adopted, Mailbox, Options, Processing, Queued, Stream};
+use crate::queueing::{AssignmentChange, Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
 /// The handlers, indices, rules and limits of the objects of one stream.
@@ -39,9 +39,9 @@ use crate::shared::Shared;
 pub(crate) struct ResourceContext {
     pub(crate) shared: Arc<Shared>,
     pub(crate) resource: Arc<Resource>,
-    pub(crate) handlers: KindHandlers<Function>,
+    pub(crate) handlers: ResourceHandlers<Function>,
     /// The indices that can contain these objects.
-    pub(crate) indices: KindIndices,
+    pub(crate) indices: ResourceIndices,
     /// The changed children of these objects; `None` if no handlers depend on them.
     pub(crate) inbox: Option<Arc<Inbox>>,
     /// `true` if admission handlers of these objects share their memos.
@@ -49,7 +49,7 @@ pub(crate) struct ResourceContext {
     /// Cancelled when the stream is stopped.
     pub(crate) stop: CancellationToken,
     /// The rules of the object state machines.
-    pub(crate) rules: Standard,
+    pub(crate) rules: StandardRules,
     /// `true` after all indices have been filled once.
     indexed: AtomicBool,
     limit: Option<Semaphore>,
@@ -77,9 +77,9 @@ impl ResourceContext {
         let handlers = shared.registry.for_resource(&resource);
         let inbox = handlers.is_owner().then(|| {
             let namespace = namespace.map(ToOwned::to_owned);
-            shared.families.open(Arc::clone(&resource), namespace)
+            shared.child_inboxes.open(Arc::clone(&resource), namespace)
         });
-        let indices = shared.context.indices.of_kind(&handlers);
+        let indices = shared.context.indices.of_resource(&handlers);
         let is_reviewed = shared.registry.handlers().iter().any(|handler| {
             let selector = handler.selector.as_ref();
             handler.kind.webhook_type().is_some()
@@ -92,7 +92,7 @@ impl ResourceContext {
         Self {
             limit: limit.map(|limit| Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))),
             attempted: attempted_naming(settings),
-            rules: Standard {
+            rules: StandardRules {
                 echo_timeout: settings.persistence.consistency_timeout,
                 error_delays: settings.queueing.error_delays.clone(),
                 touching: settings.persistence.touching,
@@ -216,14 +216,14 @@ impl ResourceContext {
     /// Returns `true` if the newest version of an idle object is kept, because handlers of its
     /// children are called with it, or its owners are notified with it when the object is deleted.
     pub(crate) fn keeps(&self, body: &Body) -> bool {
-        self.inbox.is_some() || self.handlers.is_owned && self.shared.families.has_owners(body)
+        self.inbox.is_some() || self.handlers.is_owned && self.shared.child_inboxes.has_owners(body)
     }
 
     /// Notifies the owners of an object, if any handlers depend on it.
     pub(crate) fn notify_owners(&self, event: EventType, body: &Body) {
         if self.handlers.is_owned {
             let child = OwnedObject::new(Arc::clone(&self.resource), event, body.clone());
-            self.shared.families.report(&Arc::new(child));
+            self.shared.child_inboxes.report(&Arc::new(child));
         }
     }
 
@@ -275,15 +275,15 @@ impl Processing for ResourceContext {
             .boxed()
     }
 
-    fn adopt(&self) -> Adopted {
+    fn adopt(&self) -> AssignmentChange {
         let current = self.shared.assignments.current();
         let mut assignment = self.assignment.write();
         let is_gained = current.gains_since(&assignment);
         *assignment = current;
         if is_gained {
-            Adopted::Gained
+            AssignmentChange::Gained
         } else {
-            Adopted::Reduced
+            AssignmentChange::Reduced
         }
     }
 

@@ -7,18 +7,18 @@ use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::handler::HandlerId;
-use kopf_core::object::handling::Others;
-use kopf_core::object::{Input, Machine, PendingPatch, Setback, State};
+use kopf_core::object::handling::RunnerExits;
+use kopf_core::object::{BackOffReason, Input, Machine, PendingPatch, State};
 use kopf_core::patch::Patch;
 use serde_json::Value;
 use tokio::time::sleep_until;
 use tracing::Instrument as _;
 
-use super::ahead::Waited;
+use super::ahead::IndicesWait;
 use super::persisting::Unsaved;
 use super::planning::Cycle;
 use super::runners::Tended;
-use super::standby::StoodBy;
+use super::standby::StandbyOutcome;
 use super::writing::Sending;
 use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
@@ -73,7 +73,7 @@ pub(crate) struct Driver {
     /// The facts of the current cycle.
     pub(super) cycle: Option<Box<Cycle>>,
     /// Daemons and timers that delay the deletion of the object.
-    pub(super) others: Others,
+    pub(super) runner_exits: RunnerExits,
     /// The essence that the current cycle stores as handled.
     pub(super) settled: Option<Arc<Value>>,
     /// The changes of asynchronous storages that belong to the patch.
@@ -124,7 +124,7 @@ impl Driver {
             patch: Patch::default(),
             tended: None,
             cycle: None,
-            others: Others::Exited,
+            runner_exits: RunnerExits::Exited,
             settled: None,
             unsaved: Unsaved::default(),
             sending: None,
@@ -145,32 +145,32 @@ impl Driver {
             match self.context.enter(&self.identity) {
                 Some(pass) => self.take_over(pass),
                 None => match Box::pin(self.stand_by()).await {
-                    StoodBy::Taken => {}
-                    StoodBy::Quiet => return Some(self.rest()),
-                    StoodBy::Gone => return None,
+                    StandbyOutcome::Taken => {}
+                    StandbyOutcome::Quiet => return Some(self.rest()),
+                    StandbyOutcome::Gone => return None,
                 },
             }
             match self.serve().await {
-                Served::Quiet => return Some(self.rest()),
-                Served::Gone => return None,
-                Served::Stopped => return Some(self.state),
-                Served::Left => self.leave(),
+                HandlingOutcome::Quiet => return Some(self.rest()),
+                HandlingOutcome::Gone => return None,
+                HandlingOutcome::Stopped => return Some(self.state),
+                HandlingOutcome::Left => self.leave(),
             }
         }
     }
 
     /// Handles the object while this replica is responsible for it.
-    async fn serve(&mut self) -> Served {
+    async fn serve(&mut self) -> HandlingOutcome {
         let context = Arc::clone(&self.context);
         if *self.machine.state() == State::AwaitingIndices
-            && Box::pin(self.await_indices()).await == Waited::Over
+            && Box::pin(self.await_indices()).await == IndicesWait::Over
         {
-            return Served::Quiet;
+            return HandlingOutcome::Quiet;
         }
         loop {
             let is_ending = !self.pass.as_ref().is_some_and(Pass::may_begin);
             if is_ending && Box::pin(self.is_to_be_left()).await {
-                return Served::Left;
+                return HandlingOutcome::Left;
             }
             if !is_ending && self.takes_events() {
                 self.guard.becomes(Counted::Working);
@@ -178,7 +178,7 @@ impl Driver {
                 let span = spans::cycle(&context.resource);
                 Box::pin(self.on_events().instrument(span)).await;
                 if *self.machine.state() == State::Gone {
-                    return Served::Gone;
+                    return HandlingOutcome::Gone;
                 }
                 continue;
             }
@@ -188,14 +188,14 @@ impl Driver {
             }
             let Some(deadline) = self.machine.deadline() else {
                 if self.mailbox.close() {
-                    return Served::Quiet;
+                    return HandlingOutcome::Quiet;
                 }
                 continue;
             };
             self.guard.becomes(self.counted());
             tokio::select! {
                 biased;
-                () = context.stop.cancelled() => return Served::Stopped,
+                () = context.stop.cancelled() => return HandlingOutcome::Stopped,
                 () = ended(self.pass.as_ref()), if !is_ending => {}
                 () = self.mailbox.arrival() => {}
                 () = self.state.exit(), if self.machine.is_woken_by_exits() => {
@@ -236,7 +236,9 @@ impl Driver {
     fn counted(&self) -> Counted {
         match self.machine.state() {
             State::Sleeping { .. } => Counted::Sleeping,
-            State::BackingOff(wait) if *wait.reason() != Setback::Conflict => Counted::BackingOff,
+            State::BackingOff(wait) if *wait.reason() != BackOffReason::Conflict => {
+                Counted::BackingOff
+            }
             _ => Counted::Working,
         }
     }
@@ -291,7 +293,7 @@ impl Driver {
 
 /// The result of handling an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Served {
+enum HandlingOutcome {
     /// There is no pending work.
     Quiet,
     /// The object is deleted.

@@ -22,14 +22,14 @@ pub(super) struct Indexed<'a> {
     pub(super) event: EventType,
     pub(super) body: &'a Body,
     pub(super) logger: &'a ObjectLogger,
-    pub(super) handled: Handled,
+    pub(super) replica: HandlingReplica,
 }
 
 /// The replica that handles an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Handled {
-    Here,
-    Elsewhere,
+pub(super) enum HandlingReplica {
+    This,
+    Other,
 }
 
 /// The effects of index handlers, by their ids.
@@ -57,7 +57,7 @@ pub(super) async fn index(
         let logger = version.logger.local();
         logger.error(format_args!("An index handler is skipped: {error}"));
     });
-    if version.handled == Handled::Elsewhere {
+    if version.replica == HandlingReplica::Other {
         handlers.retain(|handler| !context.is_sharded(&handler.id));
     }
     if handlers.is_empty() && effects.is_empty() {

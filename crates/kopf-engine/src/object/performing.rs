@@ -73,9 +73,9 @@ impl Driver {
             event,
             body: &body,
             logger: &logger,
-            handled: match self.pass {
-                Some(_) => indexing::Handled::Here,
-                None => indexing::Handled::Elsewhere,
+            replica: match self.pass {
+                Some(_) => indexing::HandlingReplica::This,
+                None => indexing::HandlingReplica::Other,
             },
         };
         let indexing = indexing::index(&context, &mut self.state, version, permit);

@@ -9,7 +9,7 @@ use kopf_core::cause::{Cause, Change, Compared, EventType, Reason, detect};
 use kopf_core::diff::Diff;
 use kopf_core::finalizer;
 use kopf_core::handler::HandlerId;
-use kopf_core::object::handling::{Essences, Others, Storages, fingerprint, validate};
+use kopf_core::object::handling::{Essences, RunnerExits, Storages, fingerprint, validate};
 use kopf_core::object::{AttemptedEssences, Facts, Finalizer, Input, PendingPatch};
 use kopf_core::progress::state::State;
 use serde_json::Value;
@@ -125,10 +125,10 @@ impl Driver {
         if let Some(error) = tended.failure {
             self.failure = Some(error);
         }
-        self.others = if tended.delays.is_empty() {
-            Others::Exited
+        self.runner_exits = if tended.delays.is_empty() {
+            RunnerExits::Exited
         } else {
-            Others::Awaited
+            RunnerExits::Awaited
         };
         let cycle = self.cycle.as_deref();
         Facts {

@@ -9,7 +9,7 @@ use kopf_core::cause::{Cause, Reason};
 use kopf_core::object::retriggering::{KEY, Request, Stage, reason};
 
 use super::ResourceContext;
-use super::changing::Ended;
+use super::changing::CycleOutcome;
 use super::driver::Driver;
 use super::planning::Cycle;
 use crate::error::Error;
@@ -118,7 +118,7 @@ impl Driver {
         &mut self,
         context: &ResourceContext,
         cycle: &Cycle,
-    ) -> Result<Option<Ended>, Error> {
+    ) -> Result<Option<CycleOutcome>, Error> {
         let Some(requested) = &cycle.requested else {
             return Ok(None);
         };
@@ -131,7 +131,7 @@ impl Driver {
         request
             .accepted()
             .store(context.naming(), body, &mut self.patch);
-        Ok(Some(Ended {
+        Ok(Some(CycleOutcome {
             due: Some(Duration::ZERO),
             attempted: false,
             failed: false,

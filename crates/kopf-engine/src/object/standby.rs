@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
-use kopf_core::object::handling::Others;
+use kopf_core::object::handling::RunnerExits;
 use kopf_core::object::{Input, Machine};
 use kopf_core::patch::Patch;
 
@@ -16,7 +16,7 @@ use crate::queueing::{Processing as _, Queued};
 
 /// The result of standing by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StoodBy {
+pub(super) enum StandbyOutcome {
     /// This replica handles the object.
     Taken,
     /// There are no entries to index.
@@ -27,13 +27,13 @@ pub(super) enum StoodBy {
 
 impl Driver {
     /// Indexes queued entries until there are none, or until this replica handles the object.
-    pub(super) async fn stand_by(&mut self) -> StoodBy {
+    pub(super) async fn stand_by(&mut self) -> StandbyOutcome {
         let context = Arc::clone(&self.context);
         let mut is_gone = false;
         loop {
             if let Some(pass) = context.enter(&self.identity) {
                 self.take_over(pass);
-                return StoodBy::Taken;
+                return StandbyOutcome::Taken;
             }
             if !self.mailbox.is_empty() {
                 let _worker_permit = context.worker_permit().await;
@@ -46,9 +46,9 @@ impl Driver {
             self.blocker = None;
             if self.mailbox.close() {
                 return if is_gone {
-                    StoodBy::Gone
+                    StandbyOutcome::Gone
                 } else {
-                    StoodBy::Quiet
+                    StandbyOutcome::Quiet
                 };
             }
         }
@@ -127,7 +127,7 @@ impl Driver {
         self.patch = Patch::default();
         self.tended = None;
         self.cycle = None;
-        self.others = Others::Exited;
+        self.runner_exits = RunnerExits::Exited;
         self.settled = None;
         self.unsaved = Unsaved::default();
         self.sending = None;

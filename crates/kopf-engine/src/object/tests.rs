@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::Operator;
-use crate::fake_api::{Answer, discover, kind, serve};
+use crate::fake_api::{FakeResponse, discover, kind, serve};
 use crate::indexing::{AnyIndex, Entries, Index, Indices};
 use crate::invocation::{Call, Function, Handler, Invoke, Noop, Registry, Work};
 
@@ -67,20 +67,20 @@ async fn recreated_object_stays_indexed() {
     let watched = std::sync::Mutex::new(Some(watched));
     let is_held_up = Arc::new(AtomicBool::new(true));
     let holding_up = Arc::clone(&is_held_up);
-    let (client, _) = serve(move |asked| {
+    let (client, _) = serve(move |request| {
         let kinds = [kind("one", "things"), kind("one", "gates")];
-        if let Some(discovered) = discover(asked, &kinds) {
+        if let Some(discovered) = discover(request, &kinds) {
             return discovered;
         }
-        match asked.path.as_str() {
-            "/apis/one/v1/gates" if holding_up.load(Ordering::Relaxed) => Answer::status(503),
-            "/apis/one/v1/things" if asked.is_watch() => {
+        match request.path.as_str() {
+            "/apis/one/v1/gates" if holding_up.load(Ordering::Relaxed) => FakeResponse::status(503),
+            "/apis/one/v1/things" if request.is_watch() => {
                 let lines = watched.lock().unwrap().take();
-                lines.map_or(Answer::Never, Answer::Lines)
+                lines.map_or(FakeResponse::Never, FakeResponse::Lines)
             }
-            "/apis/one/v1/things" => Answer::list("Thing", &[thing(1)]),
-            _ if asked.is_watch() || asked.method == "PATCH" => Answer::Never,
-            _ => Answer::list("Gate", &[]),
+            "/apis/one/v1/things" => FakeResponse::list("Thing", &[thing(1)]),
+            _ if request.is_watch() || request.method == "PATCH" => FakeResponse::Never,
+            _ => FakeResponse::list("Gate", &[]),
         }
     });
     let index = || Arc::new(Names::default()) as Arc<dyn AnyIndex>;

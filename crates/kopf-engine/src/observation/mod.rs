@@ -3,10 +3,10 @@
 //! The observers publish the discovered resources and namespaces; `orchestration` selects the
 //! streams. Without the permission to watch, they publish the initial state and keep retrying.
 
-mod agenda;
-mod known;
+mod known_resources;
 mod namespaces;
 mod resources;
+mod scan_schedule;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use kopf_client::Error;
 use kopf_core::resource::Resource;
 use tokio::sync::watch;
 
-use crate::health::{StreamHealth, Vitals};
+use crate::health::{HealthTracker, StreamHealth};
 
 pub(crate) use self::namespaces::NamespaceObserver;
 pub(crate) use self::resources::{ResourceObserver, wanted_groups};
@@ -34,15 +34,15 @@ pub(crate) enum Namespaces {
 }
 
 /// Creates the channel from the observers to the rest of the operator.
-pub(crate) fn insights() -> (Findings, Insights) {
+pub(crate) fn discovery_channel() -> (DiscoverySender, DiscoveryReceiver) {
     let resources = watch::channel(None);
     let namespaces = watch::channel(None);
     (
-        Findings {
+        DiscoverySender {
             resources: resources.0,
             namespaces: namespaces.0,
         },
-        Insights {
+        DiscoveryReceiver {
             resources: resources.1,
             namespaces: namespaces.1,
         },
@@ -51,19 +51,19 @@ pub(crate) fn insights() -> (Findings, Insights) {
 
 /// The sender of the observers.
 #[derive(Debug)]
-pub(crate) struct Findings {
+pub(crate) struct DiscoverySender {
     pub(crate) resources: watch::Sender<Option<Resources>>,
     pub(crate) namespaces: watch::Sender<Option<Namespaces>>,
 }
 
 /// The receiver. Every clone receives all changes.
 #[derive(Debug, Clone)]
-pub(crate) struct Insights {
+pub(crate) struct DiscoveryReceiver {
     resources: watch::Receiver<Option<Resources>>,
     namespaces: watch::Receiver<Option<Namespaces>>,
 }
 
-impl Insights {
+impl DiscoveryReceiver {
     /// Returns a receiver of the resources alone.
     pub(crate) fn resources(&self) -> watch::Receiver<Option<Resources>> {
         self.resources.clone()
@@ -98,11 +98,11 @@ struct FailureLog {
 }
 
 impl FailureLog {
-    fn new(resource: &Resource, forbidden: &'static str, vitals: &Vitals) -> Self {
+    fn new(resource: &Resource, forbidden: &'static str, tracker: &HealthTracker) -> Self {
         tracing::debug!("Starting the watch-stream for {resource} cluster-wide.");
         let what = format!("{resource} cluster-wide");
         Self {
-            health: vitals.stream(what.clone()),
+            health: tracker.stream(what.clone()),
             what,
             forbidden,
             is_forbidden: false,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{FailureLog, Namespaces, builtin};
-use crate::health::Vitals;
+use crate::health::HealthTracker;
 
 /// Lists and watches namespaces, and publishes the served ones.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(crate) struct NamespaceObserver {
     pub(crate) client: Client,
     pub(crate) settings: Arc<Settings>,
     pub(crate) scope: Scope,
-    pub(crate) vitals: Vitals,
-    pub(crate) findings: watch::Sender<Option<Namespaces>>,
+    pub(crate) health_tracker: HealthTracker,
+    pub(crate) sender: watch::Sender<Option<Namespaces>>,
 }
 
 impl NamespaceObserver {
@@ -30,7 +30,7 @@ impl NamespaceObserver {
     pub(crate) async fn run(self) {
         let patterns = match self.scope {
             Scope::Cluster => {
-                publish(&self.findings, Namespaces::All);
+                publish(&self.sender, Namespaces::All);
                 return std::future::pending().await;
             }
             Scope::Namespaces(patterns) => patterns,
@@ -43,7 +43,7 @@ impl NamespaceObserver {
                      nothing. Only these namespaces are served, and assumed to exist: {names:?}"
                 );
             }
-            publish(&self.findings, Namespaces::Listed(names));
+            publish(&self.sender, Namespaces::Listed(names));
             return std::future::pending().await;
         }
         let resource = builtin("", "namespaces", "Namespace");
@@ -51,7 +51,7 @@ impl NamespaceObserver {
             &resource,
             "Not enough permissions to watch for namespaces: \
              changes (deletion/creation) will not be noticed until it is permitted.",
-            &self.vitals,
+            &self.health_tracker,
         );
         let mut served = Served::new(patterns);
         let mut observer = observe(self.client, resource, None, &self.settings.watching);
@@ -76,14 +76,14 @@ impl NamespaceObserver {
                 }
             }
             if let Some(names) = served.news() {
-                publish(&self.findings, Namespaces::Listed(names));
+                publish(&self.sender, Namespaces::Listed(names));
             }
         }
     }
 }
 
-fn publish(findings: &watch::Sender<Option<Namespaces>>, namespaces: Namespaces) {
-    findings.send_if_modified(|published| {
+fn publish(sender: &watch::Sender<Option<Namespaces>>, namespaces: Namespaces) {
+    sender.send_if_modified(|published| {
         let is_new = published.as_ref() != Some(&namespaces);
         if is_new {
             *published = Some(namespaces);
@@ -246,40 +246,40 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::fake_api::{Answer, Asked, Log, serve};
+    use crate::fake_api::{FakeRequest, FakeResponse, Log, serve};
 
-    /// Returns an observer of a cluster with these responses.
-    struct Play {
+    /// An observer of a cluster with these responses.
+    struct Fixture {
         published: watch::Receiver<Option<Namespaces>>,
         log: Log,
         _tasks: JoinSet<()>,
     }
 
-    impl Play {
+    impl Fixture {
         fn new(
             patterns: &[&str],
             disabled: bool,
-            answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+            respond: impl Fn(&FakeRequest) -> FakeResponse + Send + Sync + 'static,
         ) -> Self {
             let patterns = patterns.iter().map(|text| text.parse().unwrap()).collect();
-            Self::in_scope(Scope::Namespaces(patterns), disabled, answer)
+            Self::in_scope(Scope::Namespaces(patterns), disabled, respond)
         }
 
         fn in_scope(
             scope: Scope,
             disabled: bool,
-            answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+            respond: impl Fn(&FakeRequest) -> FakeResponse + Send + Sync + 'static,
         ) -> Self {
-            let (client, log) = serve(answer);
-            let (findings, published) = watch::channel(None);
+            let (client, log) = serve(respond);
+            let (sender, published) = watch::channel(None);
             let mut settings = Settings::default();
             settings.scanning.disabled = disabled;
             let observer = NamespaceObserver {
                 client,
                 settings: Arc::new(settings),
                 scope,
-                vitals: Vitals::default(),
-                findings,
+                health_tracker: HealthTracker::default(),
+                sender,
             };
             let mut tasks = JoinSet::new();
             tasks.spawn(observer.run());
@@ -320,57 +320,57 @@ mod tests {
         listed: Vec<Value>,
     ) -> (
         mpsc::UnboundedSender<Value>,
-        impl Fn(&Asked) -> Answer + Send + Sync,
+        impl Fn(&FakeRequest) -> FakeResponse + Send + Sync,
     ) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let receiver = std::sync::Mutex::new(Some(receiver));
-        let answer = move |asked: &Asked| {
-            if asked.is_watch() {
+        let respond = move |request: &FakeRequest| {
+            if request.is_watch() {
                 let lines = receiver.lock().unwrap().take();
-                lines.map_or(Answer::Never, Answer::Lines)
+                lines.map_or(FakeResponse::Never, FakeResponse::Lines)
             } else {
-                Answer::list("Namespace", &listed)
+                FakeResponse::list("Namespace", &listed)
             }
         };
-        (sender, answer)
+        (sender, respond)
     }
 
     #[tokio::test(start_paused = true)]
     async fn cluster_wide_mode_sends_no_requests() {
-        let play = Play::in_scope(Scope::Cluster, false, |_| Answer::status(500));
-        assert_eq!(play.names().await, names(&["*"]));
-        assert!(play.log.all().is_empty());
+        let fixture = Fixture::in_scope(Scope::Cluster, false, |_| FakeResponse::status(500));
+        assert_eq!(fixture.names().await, names(&["*"]));
+        assert!(fixture.log.all().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn unmatched_patterns_are_warned_of_once() {
         let captured = capture(Level::WARN);
-        let (lines, answer) = cluster(vec![namespace("a1"), namespace("b")]);
-        let play = Play::new(&["a*", "b", "c", "d*"], false, answer);
-        assert_eq!(play.names().await, names(&["a1", "b"]));
+        let (lines, respond) = cluster(vec![namespace("a1"), namespace("b")]);
+        let fixture = Fixture::new(&["a*", "b", "c", "d*"], false, respond);
+        assert_eq!(fixture.names().await, names(&["a1", "b"]));
         let warnings = captured.messages(Level::WARN);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].ends_with(r#": ["c", "d*"]"#), "{warnings:?}");
         lines
             .send(json!({"type": "ADDED", "object": namespace("c")}))
             .unwrap();
-        assert_eq!(play.names().await, names(&["a1", "b", "c"]));
+        assert_eq!(fixture.names().await, names(&["a1", "b", "c"]));
         lines
             .send(json!({"type": "DELETED", "object": namespace("c")}))
             .unwrap();
-        assert_eq!(play.names().await, names(&["a1", "b"]));
+        assert_eq!(fixture.names().await, names(&["a1", "b"]));
         assert_eq!(captured.messages(Level::WARN).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_scanning_plain_names_are_served() {
         let captured = capture(Level::WARN);
-        let play = Play::new(&["a"], true, |_| Answer::status(500));
-        assert_eq!(play.names().await, names(&["a"]));
-        assert!(play.log.all().is_empty());
+        let fixture = Fixture::new(&["a"], true, |_| FakeResponse::status(500));
+        assert_eq!(fixture.names().await, names(&["a"]));
+        assert!(fixture.log.all().is_empty());
         assert!(captured.messages(Level::WARN).is_empty());
-        let play = Play::new(&["a", "b*", "c,d"], true, |_| Answer::status(500));
-        assert_eq!(play.names().await, names(&["a"]));
+        let fixture = Fixture::new(&["a", "b*", "c,d"], true, |_| FakeResponse::status(500));
+        assert_eq!(fixture.names().await, names(&["a"]));
         let warnings = captured.messages(Level::WARN);
         assert!(
             warnings[0].contains("patterns match nothing"),
@@ -381,20 +381,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn terminating_namespaces_are_served_until_they_are_gone() {
         let pending = json!([{"type": "NamespaceFinalizersRemaining", "status": "True"}]);
-        let (lines, answer) = cluster(vec![deleted("app", &pending)]);
-        let play = Play::new(&["*"], false, answer);
-        assert_eq!(play.names().await, names(&["app"]));
+        let (lines, respond) = cluster(vec![deleted("app", &pending)]);
+        let fixture = Fixture::new(&["*"], false, respond);
+        assert_eq!(fixture.names().await, names(&["app"]));
         let gone = json!({"type": "DELETED", "object": deleted("app", &pending)});
         lines.send(gone).unwrap();
-        assert_eq!(play.names().await, names(&[]));
+        assert_eq!(fixture.names().await, names(&[]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn matching_namespaces_come_and_go() {
         let captured = capture(Level::DEBUG);
-        let (lines, answer) = cluster(vec![namespace("app-1"), namespace("kube-system")]);
-        let play = Play::new(&["app-*"], false, answer);
-        assert_eq!(play.names().await, names(&["app-1"]));
+        let (lines, respond) = cluster(vec![namespace("app-1"), namespace("kube-system")]);
+        let fixture = Fixture::new(&["app-*"], false, respond);
+        assert_eq!(fixture.names().await, names(&["app-1"]));
         let send = |type_: &str, object: Value| {
             lines
                 .send(json!({"type": type_, "object": object}))
@@ -402,17 +402,17 @@ mod tests {
         };
         send("ADDED", namespace("app-2"));
         send("ADDED", namespace("other"));
-        assert_eq!(play.names().await, names(&["app-1", "app-2"]));
+        assert_eq!(fixture.names().await, names(&["app-1", "app-2"]));
         send("DELETED", namespace("app-1"));
-        assert_eq!(play.names().await, names(&["app-2"]));
+        assert_eq!(fixture.names().await, names(&["app-2"]));
         let started = "Starting the watch-stream for namespaces.v1 cluster-wide.".to_owned();
         assert!(captured.messages(Level::DEBUG).contains(&started));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_namespace_is_served_until_its_termination_is_not_pending() {
-        let (lines, answer) = cluster(vec![namespace("app")]);
-        let play = Play::new(&["*"], false, answer);
+        let (lines, respond) = cluster(vec![namespace("app")]);
+        let fixture = Fixture::new(&["*"], false, respond);
         let pending = json!([{"type": "NamespaceContentRemaining", "status": "True",
                               "reason": "SomeResourcesRemain", "message": "things."}]);
         let done = json!([{"type": "NamespaceContentRemaining", "status": "False"}]);
@@ -422,7 +422,7 @@ mod tests {
             lines
                 .send(json!({"type": "MODIFIED", "object": object}))
                 .unwrap();
-            assert_eq!(play.names().await, names(expected), "{conditions}");
+            assert_eq!(fixture.names().await, names(expected), "{conditions}");
         }
     }
 
@@ -431,28 +431,28 @@ mod tests {
         let listings = std::sync::Mutex::new(vec![vec![namespace("b")], vec![namespace("a")]]);
         let (sender, receiver) = mpsc::unbounded_channel();
         let receiver = std::sync::Mutex::new(Some(receiver));
-        let play = Play::new(&["*"], false, move |asked| {
-            if asked.is_watch() {
+        let fixture = Fixture::new(&["*"], false, move |request| {
+            if request.is_watch() {
                 let lines = receiver.lock().unwrap().take();
-                lines.map_or(Answer::Never, Answer::Lines)
+                lines.map_or(FakeResponse::Never, FakeResponse::Lines)
             } else {
                 let listed = listings.lock().unwrap().pop();
-                Answer::list("Namespace", &listed.unwrap_or_default())
+                FakeResponse::list("Namespace", &listed.unwrap_or_default())
             }
         });
-        assert_eq!(play.names().await, names(&["a"]));
+        assert_eq!(fixture.names().await, names(&["a"]));
         let status = json!({"kind": "Status", "code": 410, "message": "too old"});
         sender
             .send(json!({"type": "ERROR", "object": status}))
             .unwrap();
-        assert_eq!(play.names().await, names(&["b"]));
+        assert_eq!(fixture.names().await, names(&["b"]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_permissions_plain_names_are_assumed_to_exist() {
         let captured = capture(Level::WARN);
-        let play = Play::new(&["b", "a", "c*"], false, |_| Answer::status(403));
-        assert_eq!(play.names().await, names(&["a", "b"]));
+        let fixture = Fixture::new(&["b", "a", "c*"], false, |_| FakeResponse::status(403));
+        assert_eq!(fixture.names().await, names(&["a", "b"]));
         assert_eq!(
             captured.messages(Level::WARN),
             [
@@ -465,14 +465,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_permissions_to_watch_the_listed_ones_are_served() {
         let captured = capture(Level::WARN);
-        let play = Play::new(&["*"], false, |asked| {
-            if asked.is_watch() {
-                Answer::status(403)
+        let fixture = Fixture::new(&["*"], false, |request| {
+            if request.is_watch() {
+                FakeResponse::status(403)
             } else {
-                Answer::list("Namespace", &[namespace("a")])
+                FakeResponse::list("Namespace", &[namespace("a")])
             }
         });
-        assert_eq!(play.names().await, names(&["a"]));
+        assert_eq!(fixture.names().await, names(&["a"]));
         let warnings = captured.messages(Level::WARN);
         assert!(
             warnings[0].starts_with("Not enough permissions to watch for namespaces"),
@@ -482,8 +482,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_published_before_the_first_listing() {
-        let play = Play::new(&["a"], false, |_| Answer::Never);
+        let fixture = Fixture::new(&["a"], false, |_| FakeResponse::Never);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(play.published.borrow().is_none());
+        assert!(fixture.published.borrow().is_none());
     }
 }

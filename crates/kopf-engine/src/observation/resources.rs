@@ -15,9 +15,9 @@ use kopf_core::selector::Selector;
 use kopf_core::settings::Settings;
 use tokio::sync::watch;
 
-use super::known::{Known, is_identical};
+use super::known_resources::{KnownResources, is_identical};
 use super::{FailureLog, Resources, builtin};
-use crate::health::Vitals;
+use crate::health::HealthTracker;
 
 /// Maximum number of events before a scan, so that a constant stream of events cannot delay scans.
 const BATCH: usize = 1_000;
@@ -36,15 +36,15 @@ pub(crate) struct ResourceObserver {
     pub(crate) client: Client,
     pub(crate) settings: Arc<Settings>,
     pub(crate) groups: Groups,
-    pub(crate) vitals: Vitals,
-    pub(crate) findings: watch::Sender<Option<Resources>>,
+    pub(crate) health_tracker: HealthTracker,
+    pub(crate) sender: watch::Sender<Option<Resources>>,
 }
 
 impl ResourceObserver {
     /// Runs until the future is dropped. Returns an error only if the first scan fails.
     pub(crate) async fn run(self) -> Result<(), Error> {
         let scan = discovery::scan(&self.client, &self.groups).await?;
-        let mut known = Known::new(self.groups.clone());
+        let mut known = KnownResources::new(self.groups.clone());
         known.take(&self.groups, Ok(scan));
         self.publish(&known);
 
@@ -56,7 +56,7 @@ impl ResourceObserver {
                 self.publish(&known);
             }
             tokio::select! {
-                () = known.agenda.wait() => {}
+                () = known.schedule.wait() => {}
                 signal = next(&mut stream) => notice(signal, &mut known, stream.as_mut()),
             }
             // CRDs often change in bursts, for which one scan is enough.
@@ -79,15 +79,15 @@ impl ResourceObserver {
             &resource,
             "Not enough permissions to watch for resources: \
              changes (creation/deletion/updates) will not be noticed until it is permitted.",
-            &self.vitals,
+            &self.health_tracker,
         );
         let observer = observe(self.client.clone(), resource, None, &self.settings.watching);
         failures.health.listening(observer.pulse());
         Definitions { observer, failures }
     }
 
-    fn publish(&self, known: &Known) {
-        self.findings.send_if_modified(|published| {
+    fn publish(&self, known: &KnownResources) {
+        self.sender.send_if_modified(|published| {
             let resources: BTreeSet<Arc<Resource>> = known.resources().cloned().collect();
             let is_new = published
                 .as_ref()
@@ -106,7 +106,7 @@ struct Definitions {
     failures: FailureLog,
 }
 
-fn notice(signal: Signal, known: &mut Known, stream: Option<&mut Definitions>) {
+fn notice(signal: Signal, known: &mut KnownResources, stream: Option<&mut Definitions>) {
     match signal {
         Signal::Item(item) => known.definition(&item),
         Signal::Listed { .. } => {
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::fake_api::{Answer, Log, discover, kind, serve};
+    use crate::fake_api::{FakeResponse, Log, discover, kind, serve};
 
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -162,7 +162,7 @@ mod tests {
         watcher: Option<mpsc::UnboundedReceiver<Value>>,
     }
 
-    struct Play {
+    struct Fixture {
         cluster: Arc<Mutex<Cluster>>,
         lines: mpsc::UnboundedSender<Value>,
         published: watch::Receiver<Option<Resources>>,
@@ -170,7 +170,7 @@ mod tests {
         tasks: JoinSet<Result<(), Error>>,
     }
 
-    impl Play {
+    impl Fixture {
         fn new(cluster: Cluster, groups: Groups, disabled: bool) -> Self {
             let (lines, watcher) = mpsc::unbounded_channel();
             let cluster = Arc::new(Mutex::new(Cluster {
@@ -178,30 +178,30 @@ mod tests {
                 ..cluster
             }));
             let served = Arc::clone(&cluster);
-            let (client, log) = serve(move |asked| {
+            let (client, log) = serve(move |request| {
                 let mut cluster = served.lock().unwrap();
-                if let Some(code) = cluster.refused.get(&asked.path) {
-                    Answer::status(*code)
-                } else if asked.path == CRDS && asked.is_watch() {
+                if let Some(code) = cluster.refused.get(&request.path) {
+                    FakeResponse::status(*code)
+                } else if request.path == CRDS && request.is_watch() {
                     let watcher = cluster.watcher.take();
-                    watcher.map_or(Answer::Never, Answer::Lines)
-                } else if asked.path == CRDS {
+                    watcher.map_or(FakeResponse::Never, FakeResponse::Lines)
+                } else if request.path == CRDS {
                     let items: Vec<_> =
                         cluster.listed.iter().map(|name| definition(name)).collect();
-                    Answer::list("CustomResourceDefinition", &items)
+                    FakeResponse::list("CustomResourceDefinition", &items)
                 } else {
-                    discover(asked, &cluster.kinds).unwrap_or_else(|| Answer::status(404))
+                    discover(request, &cluster.kinds).unwrap_or_else(|| FakeResponse::status(404))
                 }
             });
             let mut settings = Settings::default();
             settings.scanning.disabled = disabled;
-            let (findings, published) = watch::channel(None);
+            let (sender, published) = watch::channel(None);
             let observer = ResourceObserver {
-                vitals: Vitals::default(),
+                health_tracker: HealthTracker::default(),
                 client,
                 settings: Arc::new(settings),
                 groups,
-                findings,
+                sender,
             };
             let mut tasks = JoinSet::new();
             tasks.spawn(observer.run());
@@ -274,17 +274,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn resources_follow_their_crds() {
         let captured = capture(Level::DEBUG);
-        let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
-        play.change(|cluster| cluster.kinds.push(kind("two", "others")));
-        play.send("ADDED", "others.two");
+        let fixture = Fixture::new(with(&[kind("one", "things")]), Groups::All, false);
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
+        fixture.change(|cluster| cluster.kinds.push(kind("two", "others")));
+        fixture.send("ADDED", "others.two");
         assert_eq!(
-            play.kinds().await,
+            fixture.kinds().await,
             names(&["things.v1.one", "others.v1.two"])
         );
-        play.change(|cluster| cluster.kinds.truncate(1));
-        play.send("DELETED", "others.two");
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        fixture.change(|cluster| cluster.kinds.truncate(1));
+        fixture.send("DELETED", "others.two");
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
         let started = "Starting the watch-stream for \
                        customresourcedefinitions.v1.apiextensions.k8s.io cluster-wide.";
         assert!(
@@ -297,26 +297,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_the_group_of_a_changed_crd_is_scanned_again() {
         let kinds = [kind("one", "things"), kind("two", "others")];
-        let play = Play::new(with(&kinds), only(&["one", "two"]), false);
-        play.kinds().await;
-        let before = play.log.count("/apis/one/v1");
-        play.send("MODIFIED", "others.two");
-        play.send("MODIFIED", "others.two");
-        play.send("MODIFIED", "unwanted.three");
-        play.kinds().await;
-        assert_eq!(play.log.count("/apis/one/v1"), before);
-        assert_eq!(play.log.count("/apis/two/v1"), 2, "once for both events");
+        let fixture = Fixture::new(with(&kinds), only(&["one", "two"]), false);
+        fixture.kinds().await;
+        let before = fixture.log.count("/apis/one/v1");
+        fixture.send("MODIFIED", "others.two");
+        fixture.send("MODIFIED", "others.two");
+        fixture.send("MODIFIED", "unwanted.three");
+        fixture.kinds().await;
+        assert_eq!(fixture.log.count("/apis/one/v1"), before);
+        assert_eq!(fixture.log.count("/apis/two/v1"), 2, "once for both events");
     }
 
     #[tokio::test(start_paused = true)]
     async fn late_discovery_of_a_new_resource_is_repeated() {
-        let play = Play::new(with(&[]), Groups::All, false);
-        assert_eq!(play.kinds().await, names(&[]));
-        play.send("ADDED", "things.one");
-        assert_eq!(play.kinds().await, names(&[]));
-        play.change(|cluster| cluster.kinds.push(kind("one", "things")));
+        let fixture = Fixture::new(with(&[]), Groups::All, false);
+        assert_eq!(fixture.kinds().await, names(&[]));
+        fixture.send("ADDED", "things.one");
+        assert_eq!(fixture.kinds().await, names(&[]));
+        fixture.change(|cluster| cluster.kinds.push(kind("one", "things")));
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -325,37 +325,37 @@ mod tests {
             listed: vec!["things.one".to_owned(), "others.two".to_owned()],
             ..with(&[kind("one", "things"), kind("two", "seconds")])
         };
-        let play = Play::new(cluster, only(&["one", "two"]), false);
-        play.kinds().await;
-        assert_eq!(play.log.count("/apis/one/v1"), 1);
-        assert_eq!(play.log.count("/apis/two/v1"), 2);
+        let fixture = Fixture::new(cluster, only(&["one", "two"]), false);
+        fixture.kinds().await;
+        assert_eq!(fixture.log.count("/apis/one/v1"), 1);
+        assert_eq!(fixture.log.count("/apis/two/v1"), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_new_listing_triggers_a_full_scan() {
-        let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
-        play.change(|cluster| cluster.kinds = vec![kind("two", "others")]);
-        play.send_too_old();
+        let fixture = Fixture::new(with(&[kind("one", "things")]), Groups::All, false);
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
+        fixture.change(|cluster| cluster.kinds = vec![kind("two", "others")]);
+        fixture.send_too_old();
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(play.kinds().await, names(&["others.v1.two"]));
+        assert_eq!(fixture.kinds().await, names(&["others.v1.two"]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_failed_full_scan_is_repeated() {
-        let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
-        play.change(|cluster| {
+        let fixture = Fixture::new(with(&[kind("one", "things")]), Groups::All, false);
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
+        fixture.change(|cluster| {
             cluster.kinds.push(kind("two", "others"));
             cluster.refused.insert("/apis".to_owned(), 403);
         });
-        play.send_too_old();
+        fixture.send_too_old();
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
-        play.change(|cluster| cluster.refused.clear());
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
+        fixture.change(|cluster| cluster.refused.clear());
         tokio::time::sleep(Duration::from_secs(300)).await;
         assert_eq!(
-            play.kinds().await,
+            fixture.kinds().await,
             names(&["things.v1.one", "others.v1.two"])
         );
     }
@@ -365,13 +365,13 @@ mod tests {
         let captured = capture(Level::INFO);
         let mut cluster = with(&[kind("one", "things"), kind("two", "others")]);
         cluster.refused.insert("/apis/two/v1".to_owned(), 403);
-        let play = Play::new(cluster, Groups::All, false);
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        let fixture = Fixture::new(cluster, Groups::All, false);
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
         assert_eq!(captured.messages(Level::WARN).len(), 1);
-        play.change(|cluster| cluster.refused.clear());
+        fixture.change(|cluster| cluster.refused.clear());
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(
-            play.kinds().await,
+            fixture.kinds().await,
             names(&["things.v1.one", "others.v1.two"])
         );
         assert_eq!(
@@ -382,27 +382,27 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn resources_of_a_failing_group_are_kept() {
-        let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
-        play.kinds().await;
-        play.change(|cluster| {
+        let fixture = Fixture::new(with(&[kind("one", "things")]), Groups::All, false);
+        fixture.kinds().await;
+        fixture.change(|cluster| {
             cluster.refused.insert("/apis/one/v1".to_owned(), 403);
         });
-        play.send("MODIFIED", "things.one");
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        fixture.send("MODIFIED", "things.one");
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn failures_are_retried_with_delays() {
-        let play = Play::new(with(&[kind("one", "things")]), only(&["one"]), false);
-        play.kinds().await;
-        play.change(|cluster| {
+        let fixture = Fixture::new(with(&[kind("one", "things")]), only(&["one"]), false);
+        fixture.kinds().await;
+        fixture.change(|cluster| {
             cluster.refused.insert("/apis".to_owned(), 403);
         });
-        play.send("MODIFIED", "things.one");
-        play.send_too_old();
+        fixture.send("MODIFIED", "things.one");
+        fixture.send_too_old();
         tokio::time::sleep(Duration::from_secs(3_600)).await;
-        let asked = play.log.count("/apis");
-        assert!((3..50).contains(&asked), "{asked} times");
+        let scans = fixture.log.count("/apis");
+        assert!((3..50).contains(&scans), "{scans} times");
     }
 
     #[tokio::test(start_paused = true)]
@@ -410,8 +410,8 @@ mod tests {
         let captured = capture(Level::WARN);
         let mut cluster = with(&[kind("one", "things")]);
         cluster.refused.insert(CRDS.to_owned(), 403);
-        let play = Play::new(cluster, Groups::All, false);
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        let fixture = Fixture::new(cluster, Groups::All, false);
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         let warnings = captured.messages(Level::WARN);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -420,26 +420,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_scanning_definitions_are_not_watched() {
-        let play = Play::new(with(&[kind("one", "things")]), Groups::All, true);
-        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
-        assert!(play.log.all().iter().all(|asked| asked.path != CRDS));
+        let fixture = Fixture::new(with(&[kind("one", "things")]), Groups::All, true);
+        assert_eq!(fixture.kinds().await, names(&["things.v1.one"]));
+        assert!(fixture.log.all().iter().all(|request| request.path != CRDS));
     }
 
     #[tokio::test(start_paused = true)]
     async fn changed_details_of_a_resource_are_published() {
-        let mut play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
-        play.kinds().await;
-        play.published.mark_unchanged();
-        play.send("MODIFIED", "things.one");
-        play.kinds().await;
+        let mut fixture = Fixture::new(with(&[kind("one", "things")]), Groups::All, false);
+        fixture.kinds().await;
+        fixture.published.mark_unchanged();
+        fixture.send("MODIFIED", "things.one");
+        fixture.kinds().await;
         assert!(
-            !play.published.has_changed().unwrap(),
+            !fixture.published.has_changed().unwrap(),
             "nothing has changed"
         );
-        play.change(|cluster| cluster.kinds[0].namespaced = false);
-        play.send("MODIFIED", "things.one");
-        play.kinds().await;
-        assert!(play.published.has_changed().unwrap());
+        fixture.change(|cluster| cluster.kinds[0].namespaced = false);
+        fixture.send("MODIFIED", "things.one");
+        fixture.kinds().await;
+        assert!(fixture.published.has_changed().unwrap());
     }
 
     #[tokio::test(start_paused = true)]
@@ -447,10 +447,10 @@ mod tests {
         let mut cluster = with(&[]);
         cluster.refused.insert("/api".to_owned(), 403);
         cluster.refused.insert("/apis".to_owned(), 403);
-        let mut play = Play::new(cluster, Groups::All, false);
-        let outcome = play.tasks.join_next().await.unwrap().unwrap();
+        let mut fixture = Fixture::new(cluster, Groups::All, false);
+        let outcome = fixture.tasks.join_next().await.unwrap().unwrap();
         assert!(outcome.unwrap_err().is_forbidden());
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(play.published.borrow().is_none());
+        assert!(fixture.published.borrow().is_none());
     }
 }

@@ -54,7 +54,7 @@ use crate::execution::BlockingPool;
 
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
-use crate::invocation::{Host, OperatorContext, Pulse, Registry};
+use crate::invocation::{Heartbeat, Host, OperatorContext, Registry};
 use crate::memos::{MemoCell, MemoFactory};
 use crate::metrics::Metrics;
 
@@ -81,7 +81,7 @@ pub struct Operator {
     sites: Vec<Site>,
     managed_fields: ManagedFields,
     host: Option<Arc<dyn Host>>,
-    pulse: Option<Arc<dyn Pulse>>,
+    heartbeat: Option<Arc<dyn Heartbeat>>,
     declare: Option<Declare>,
     definitions: Vec<Value>,
     style: Style,
@@ -107,7 +107,7 @@ impl Operator {
             sites: Vec::new(),
             managed_fields: ManagedFields::default(),
             host: None,
-            pulse: None,
+            heartbeat: None,
             declare: None,
             definitions: Vec::new(),
             style: Style::default(),
@@ -212,10 +212,10 @@ impl Operator {
         }
     }
 
-    /// Makes health probes depend on the pulse of the frontend.
-    pub fn pulse(self, pulse: Arc<dyn Pulse>) -> Self {
+    /// Makes health probes depend on the heartbeat of the frontend.
+    pub fn heartbeat(self, heartbeat: Arc<dyn Heartbeat>) -> Self {
         Self {
-            pulse: Some(pulse),
+            heartbeat: Some(heartbeat),
             ..self
         }
     }
@@ -295,7 +295,7 @@ impl Operator {
         access: impl Into<Access>,
         stop: CancellationToken,
     ) -> Result<(), Error> {
-        let _life = self.inspect.vitals().live();
+        let _run_guard = self.inspect.health_tracker().mark_running();
         let _running = self.inspect.set_runtime(Handle::current());
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
         self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);
@@ -388,7 +388,7 @@ impl Operator {
         .with_memo(self.memo.clone())
         .with_managed_fields(self.managed_fields)
         .with_host(self.host.clone())
-        .with_pulse(self.pulse.clone())
+        .with_heartbeat(self.heartbeat.clone())
         .with_metrics(self.metrics())
         .with_style(self.style)
     }

@@ -11,16 +11,18 @@ use serde_json::Value;
 use super::root::{POSTER, Root};
 use super::{Error, Operator};
 use crate::admission::{self, Webhooks};
+use crate::child_inboxes::ChildInboxes;
 use crate::daemons::{Daemons, killer};
 use crate::definitions;
 use crate::execution::{BlockingPool, Executor};
-use crate::families::Families;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::known_peers::KnownPeers;
 use crate::leading::{self, Replica};
-use crate::observation::{Insights, NamespaceObserver, ResourceObserver, insights, wanted_groups};
+use crate::observation::{
+    DiscoveryReceiver, NamespaceObserver, ResourceObserver, discovery_channel, wanted_groups,
+};
 use crate::orchestration;
 use crate::pausing::Pause;
 use crate::peering::{detect_own_identity, with_peerings};
@@ -55,9 +57,9 @@ impl Operator {
         root.grace = settings.queueing.exit_timeout;
         spawn_killer(&shared, root);
         let scope = self.scope.clone();
-        let insights = spawn_observers(&shared, self.scope, self.definitions, root);
+        let discovery = spawn_observers(&shared, self.scope, self.definitions, root);
         if settings.scanning.review_permissions {
-            spawn_review(&shared, scope, &insights, root);
+            spawn_review(&shared, scope, &discovery, root);
         }
         let (poster, client) = (shared.poster.clone(), shared.context.client.clone());
         root.spawn(POSTER, root.halt_last.clone(), async move {
@@ -65,14 +67,14 @@ impl Operator {
             Ok(())
         });
         let inactivity = settings.watching.inactivity_timeout;
-        let vitals = shared.inspect.vitals();
-        vitals.begin(inactivity.unwrap_or(Duration::MAX));
+        let health_tracker = shared.inspect.health_tracker();
+        health_tracker.begin(inactivity.unwrap_or(Duration::MAX));
         for site in self.sites {
             spawn_server(&shared, site, root);
         }
         let identity = self.identity;
         let identity = identity.unwrap_or_else(|| detect_own_identity(started.clock));
-        if let Some(webhooks) = Webhooks::new(&shared, &insights, &identity) {
+        if let Some(webhooks) = Webhooks::new(&shared, &discovery, &identity) {
             root.spawn_webhooks(webhooks);
         }
         spawn_replica(&shared, &identity, root);
@@ -80,7 +82,7 @@ impl Operator {
         let (streamed, halt) = (Arc::clone(&shared), root.halt.clone());
         root.spawn_graceful("Multidimensional multitasker", async move {
             let executor = Arc::clone(&streamed.executor);
-            let streaming = orchestration::run(streamed, identity, insights, self.ready, halt);
+            let streaming = orchestration::run(streamed, identity, discovery, self.ready, halt);
             let streamed = streaming.await;
             for pool in [&executor.pool, &executor.daemon_pool] {
                 pool.report_left();
@@ -102,7 +104,7 @@ fn share(
     let daemons = Daemons::new(Arc::clone(&executor), inspect.clone(), root.halt.clone());
     let metrics = &context.metrics;
     let pause = Pause::default();
-    metrics.watch(inspect.census(), pause.clone());
+    metrics.watch(inspect.counts(), pause.clone());
     let posting = metrics.posting();
     Arc::new(Shared {
         registry: Arc::new(registry),
@@ -114,7 +116,7 @@ fn share(
         assignments: leading::first_assignment(&settings.leading),
         known_peers: KnownPeers::default(),
         barrier: Barrier::default(),
-        families: Families::default(),
+        child_inboxes: ChildInboxes::default(),
         memos: Memos::default(),
         ending: root.halt.clone(),
         inspect,
@@ -168,26 +170,26 @@ fn spawn_observers(
     scope: Scope,
     definitions: Vec<Value>,
     root: &mut Root,
-) -> Insights {
+) -> DiscoveryReceiver {
     let OperatorContext {
         client, settings, ..
     } = &*shared.context;
-    let (findings, insights) = insights();
+    let (sender, discovery) = discovery_channel();
     let groups = wanted_groups(shared.registry.selectors());
     let groups = with_peerings(groups, &settings.peering);
     let resource_observer = ResourceObserver {
         client: client.clone(),
         settings: Arc::clone(settings),
         groups: admission::with_configurations(groups, settings),
-        vitals: shared.inspect.vitals().clone(),
-        findings: findings.resources,
+        health_tracker: shared.inspect.health_tracker().clone(),
+        sender: sender.resources,
     };
     let namespace_observer = NamespaceObserver {
         client: client.clone(),
         settings: Arc::clone(settings),
         scope,
-        vitals: shared.inspect.vitals().clone(),
-        findings: findings.namespaces,
+        health_tracker: shared.inspect.health_tracker().clone(),
+        sender: sender.namespaces,
     };
     root.spawn("Resource observer", root.halt.clone(), async move {
         if resource_observer.settings.scanning.install_crds {
@@ -202,10 +204,15 @@ fn spawn_observers(
         namespace_observer.run().await;
         Ok(())
     });
-    insights
+    discovery
 }
 
-fn spawn_review(shared: &Arc<Shared>, scope: Scope, insights: &Insights, root: &mut Root) {
+fn spawn_review(
+    shared: &Arc<Shared>,
+    scope: Scope,
+    discovery: &DiscoveryReceiver,
+    root: &mut Root,
+) {
     let settings = &shared.context.settings;
     let (scanning, leading) = (&settings.scanning, &settings.leading);
     let review = Review {
@@ -218,7 +225,7 @@ fn spawn_review(shared: &Arc<Shared>, scope: Scope, insights: &Insights, root: &
             },
             installs_definitions: scanning.install_crds,
         },
-        insights: insights.clone(),
+        discovery: discovery.clone(),
     };
     root.spawn("Permission review", root.halt.clone(), async move {
         review.run().await;

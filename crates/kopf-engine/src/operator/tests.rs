@@ -10,7 +10,7 @@ use tracing::Level;
 use super::*;
 use crate::authentication::LoginError;
 use crate::captured::{Captured, capture};
-use crate::fake_api::{Answer, Asked, discover, kind, serve};
+use crate::fake_api::{FakeRequest, FakeResponse, discover, kind, serve};
 use crate::invocation::Noop;
 
 fn operator() -> Operator {
@@ -22,12 +22,12 @@ fn operator() -> Operator {
 }
 
 /// A cluster with one resource without objects and silent watch streams.
-fn quiet(asked: &Asked) -> Answer {
-    if asked.is_watch() {
-        return Answer::Never;
+fn quiet(request: &FakeRequest) -> FakeResponse {
+    if request.is_watch() {
+        return FakeResponse::Never;
     }
-    discover(asked, &[kind("one", "things")]).unwrap_or_else(|| {
-        Answer::Json(
+    discover(request, &[kind("one", "things")]).unwrap_or_else(|| {
+        FakeResponse::Json(
             200,
             json!({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}),
         )
@@ -166,7 +166,7 @@ async fn operator_runs_until_it_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn failure_of_a_required_task_ends_the_operator() {
     let captured = capture(Level::ERROR);
-    let (client, _) = serve(|_| Answer::status(403));
+    let (client, _) = serve(|_| FakeResponse::status(403));
     let outcome = operator().run(client, CancellationToken::new()).await;
     let Err(Error::Discovery(error)) = outcome else {
         panic!("{outcome:?}");
@@ -208,7 +208,7 @@ async fn operator_logs_in_and_ends_if_the_login_fails() {
     let last = ended[3..].contains(&"Credentials retriever is cancelled.".to_owned());
     assert!(last, "{ended:?}");
 
-    let (credentials, _) = crate::fake_api::credentials(|_| Answer::status(401));
+    let (credentials, _) = crate::fake_api::credentials(|_| FakeResponse::status(401));
     let login = Access::Custom(Arc::new(Given(vec![credentials].into())));
     let outcome = self::operator().run(login, CancellationToken::new()).await;
     assert!(

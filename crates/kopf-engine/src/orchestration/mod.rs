@@ -20,12 +20,12 @@ use tracing::{debug, warn};
 
 use self::reporting::Reporter;
 use self::resolution::{Resolution, resolve};
-use crate::ensemble::{Ensemble, Error, Place};
 use crate::indexing::{Barrier, Blocker};
 use crate::object;
-use crate::observation::{Insights, Namespaces, Resources};
+use crate::observation::{DiscoveryReceiver, Namespaces, Resources};
 use crate::peering::Peerings;
 use crate::shared::Shared;
+use crate::stream_set::{Error, StreamScope, StreamSet};
 
 /// Runs the streams of the operator until it is stopped, then waits until all of them have ended.
 ///
@@ -33,7 +33,7 @@ use crate::shared::Shared;
 pub(crate) async fn run(
     shared: Arc<Shared>,
     identity: String,
-    insights: Insights,
+    discovery: DiscoveryReceiver,
     ready: Option<oneshot::Sender<()>>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
@@ -43,25 +43,25 @@ pub(crate) async fn run(
     // exist.
     let barrier = shared.barrier.clone();
     let assembling = barrier.block();
-    let vitals = shared.inspect.vitals().clone();
+    let health_tracker = shared.inspect.health_tracker().clone();
     let mut reporter = Reporter::new(shared.context.style);
     let mut ready = Some(ready);
     let report = move |watched: &BTreeSet<Arc<Resource>>, namespaces: &Namespaces| {
         reporter.report(watched, namespaces);
         if let Some(ready) = ready.take() {
-            vitals.ready();
+            health_tracker.ready();
             // The receiver may be dropped.
             let _ = ready.map(|ready| ready.send(()));
         }
     };
-    let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
-        let stream = object::stream(&shared, place.resource, place.namespace, stop);
+    let start = move |scope: StreamScope, stop: CancellationToken| -> BoxFuture<'static, ()> {
+        let stream = object::stream(&shared, scope.resource, scope.namespace, stop);
         Box::pin(stream.run())
     };
     orchestrate(
         registry.handlers(),
-        insights,
-        Ensemble::new(start),
+        discovery,
+        StreamSet::new(start),
         peerings,
         (barrier, assembling),
         report,
@@ -72,15 +72,15 @@ pub(crate) async fn run(
 
 async fn orchestrate<F, S>(
     handlers: &[Arc<Handler<F>>],
-    mut insights: Insights,
-    mut ensemble: Ensemble<S>,
+    mut discovery: DiscoveryReceiver,
+    mut streams: StreamSet<S>,
     mut peerings: Peerings,
     (barrier, assembling): (Barrier, Blocker),
     mut report: impl FnMut(&BTreeSet<Arc<Resource>>, &Namespaces),
     stop: CancellationToken,
 ) -> Result<(), Error>
 where
-    S: Fn(Place, CancellationToken) -> BoxFuture<'static, ()>,
+    S: Fn(StreamScope, CancellationToken) -> BoxFuture<'static, ()>,
 {
     let mut resolver = Resolver::new(handlers);
     let mut first = Some(assembling);
@@ -88,9 +88,9 @@ where
         let cluster = tokio::select! {
             () = stop.cancelled() => break Ok(()),
             // An ended stream is detected even if the cluster does not change.
-            error = ensemble.failure() => break Err(error),
+            error = streams.failure() => break Err(error),
             error = peerings.failure() => break Err(error),
-            cluster = insights.next() => cluster,
+            cluster = discovery.next() => cluster,
         };
         // The observers end only with the operator.
         let Some((resources, namespaces)) = cluster else {
@@ -105,13 +105,13 @@ where
         if let Err(error) = peerings.adjust(&resources, &namespaces).await {
             break Err(error);
         }
-        if let Err(error) = ensemble.adjust(places(&watched, &namespaces)).await {
+        if let Err(error) = streams.adjust(stream_scopes(&watched, &namespaces)).await {
             break Err(error);
         }
         drop(assembling);
         report(&watched, &namespaces);
     };
-    ensemble.stop().await;
+    streams.stop().await;
     // Other operators may resume only when no handler runs here any more.
     peerings.stop().await;
     debug!("Streaming tasks are stopped.");
@@ -151,23 +151,26 @@ impl<'a, F> Resolver<'a, F> {
 }
 
 /// Returns the streams to run. Cluster-scoped resources have exactly one stream.
-fn places(watched: &BTreeSet<Arc<Resource>>, namespaces: &Namespaces) -> BTreeSet<Place> {
-    let mut places = BTreeSet::new();
+fn stream_scopes(
+    watched: &BTreeSet<Arc<Resource>>,
+    namespaces: &Namespaces,
+) -> BTreeSet<StreamScope> {
+    let mut scopes = BTreeSet::new();
     for resource in watched {
-        let place = |namespace: Option<&String>| Place {
+        let scope = |namespace: Option<&String>| StreamScope {
             resource: Arc::clone(resource),
             namespace: namespace.cloned(),
         };
         match namespaces {
             Namespaces::Listed(names) if resource.namespaced => {
-                places.extend(names.iter().map(|name| place(Some(name))));
+                scopes.extend(names.iter().map(|name| scope(Some(name))));
             }
             Namespaces::Listed(_) | Namespaces::All => {
-                places.insert(place(None));
+                scopes.insert(scope(None));
             }
         }
     }
-    places
+    scopes
 }
 
 #[cfg(test)]
@@ -183,18 +186,18 @@ mod tests {
     use super::*;
     use crate::captured::capture;
     use crate::fake_api::kind;
-    use crate::observation::{Findings, insights};
+    use crate::observation::{DiscoverySender, discovery_channel};
 
     /// An orchestration whose streams only record their start and end.
-    struct Play {
-        findings: Findings,
+    struct Fixture {
+        sender: DiscoverySender,
         steps: Arc<Mutex<Vec<String>>>,
         stop: CancellationToken,
         tasks: JoinSet<Result<(), Error>>,
         ready: oneshot::Receiver<()>,
     }
 
-    impl Play {
+    impl Fixture {
         fn new(selectors: &[&str]) -> Self {
             let handlers: Vec<_> = selectors
                 .iter()
@@ -205,36 +208,37 @@ mod tests {
                     Arc::new(spec.build(()).unwrap())
                 })
                 .collect();
-            let (findings, insights) = insights();
+            let (sender, discovery) = discovery_channel();
             let steps: Arc<Mutex<Vec<String>>> = Arc::default();
             let stop = CancellationToken::new();
             let (told, ready) = oneshot::channel();
             let mut told = Some(told);
             let written = Arc::clone(&steps);
-            let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
-                let written = Arc::clone(&written);
-                let write = move |what: &str| {
-                    written.lock().unwrap().push(format!("{what} {place}"));
-                    place.resource.plural.clone()
+            let start =
+                move |scope: StreamScope, stop: CancellationToken| -> BoxFuture<'static, ()> {
+                    let written = Arc::clone(&written);
+                    let write = move |what: &str| {
+                        written.lock().unwrap().push(format!("{what} {scope}"));
+                        scope.resource.plural.clone()
+                    };
+                    Box::pin(async move {
+                        match write("start").as_str() {
+                            "endings" => return,
+                            "panics" => panic!("on purpose"),
+                            _ => stop.cancelled().await,
+                        }
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                        write("end");
+                    })
                 };
-                Box::pin(async move {
-                    match write("start").as_str() {
-                        "endings" => return,
-                        "panics" => panic!("on purpose"),
-                        _ => stop.cancelled().await,
-                    }
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    write("end");
-                })
-            };
             let mut tasks = JoinSet::new();
             let child = stop.clone();
             let peerings = Peerings::none();
             tasks.spawn(async move {
-                let streams = Ensemble::new(start);
+                let streams = StreamSet::new(start);
                 orchestrate(
                     &handlers,
-                    insights,
+                    discovery,
                     streams,
                     peerings,
                     nothing_indexed(),
@@ -246,7 +250,7 @@ mod tests {
                 .await
             });
             Self {
-                findings,
+                sender,
                 steps,
                 stop,
                 tasks,
@@ -256,13 +260,13 @@ mod tests {
 
         fn find(&self, kinds: &[Resource]) {
             let kinds = kinds.iter().cloned().map(Arc::new).collect();
-            self.findings.resources.send_replace(Some(Arc::new(kinds)));
+            self.sender.resources.send_replace(Some(Arc::new(kinds)));
         }
 
         fn serve(&self, names: &[&str]) {
             let names = names.iter().map(|&name| name.to_owned()).collect();
             let namespaces = Namespaces::Listed(names);
-            self.findings.namespaces.send_replace(Some(namespaces));
+            self.sender.namespaces.send_replace(Some(namespaces));
         }
 
         /// Returns the steps since the last call.
@@ -278,83 +282,86 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn every_resource_has_a_stream_in_every_namespace() {
-        let mut play = Play::new(&["things", "nodes"]);
+        let mut fixture = Fixture::new(&["things", "nodes"]);
         let nodes = Resource {
             namespaced: false,
             ..kind("", "nodes")
         };
-        play.find(&[kind("g", "things"), nodes]);
+        fixture.find(&[kind("g", "things"), nodes]);
         assert!(
-            play.steps().await.is_empty(),
+            fixture.steps().await.is_empty(),
             "namespaces are not known yet"
         );
-        assert!(play.ready.try_recv().is_err());
-        play.serve(&["a", "b"]);
+        assert!(fixture.ready.try_recv().is_err());
+        fixture.serve(&["a", "b"]);
         assert_eq!(
-            play.steps().await,
+            fixture.steps().await,
             [
                 "start nodes.v1 cluster-wide",
                 "start things.v1.g in 'a'",
                 "start things.v1.g in 'b'",
             ]
         );
-        assert!(play.ready.try_recv().is_ok());
-        play.stop.cancel();
-        let steps = Arc::clone(&play.steps);
-        play.outcome().await.unwrap();
+        assert!(fixture.ready.try_recv().is_ok());
+        fixture.stop.cancel();
+        let steps = Arc::clone(&fixture.steps);
+        fixture.outcome().await.unwrap();
         assert_eq!(steps.lock().unwrap().len(), 3, "all streams have ended");
     }
 
     #[tokio::test(start_paused = true)]
     async fn cluster_wide_operators_have_one_stream_per_resource() {
-        let play = Play::new(&["things"]);
-        play.find(&[kind("g", "things")]);
-        play.findings.namespaces.send_replace(Some(Namespaces::All));
-        assert_eq!(play.steps().await, ["start things.v1.g cluster-wide"]);
+        let fixture = Fixture::new(&["things"]);
+        fixture.find(&[kind("g", "things")]);
+        fixture
+            .sender
+            .namespaces
+            .send_replace(Some(Namespaces::All));
+        assert_eq!(fixture.steps().await, ["start things.v1.g cluster-wide"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn redundant_streams_end_before_missing_ones_start() {
-        let play = Play::new(&["things"]);
-        play.find(&[kind("g", "things")]);
-        play.serve(&["a", "b"]);
-        play.steps().await;
-        play.serve(&["b", "c"]);
+        let fixture = Fixture::new(&["things"]);
+        fixture.find(&[kind("g", "things")]);
+        fixture.serve(&["a", "b"]);
+        fixture.steps().await;
+        fixture.serve(&["b", "c"]);
         assert_eq!(
-            play.steps().await,
+            fixture.steps().await,
             ["end things.v1.g in 'a'", "start things.v1.g in 'c'"]
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn streams_follow_added_and_removed_resources() {
-        let play = Play::new(&["things"]);
-        play.serve(&["a"]);
-        play.find(&[]);
-        assert!(play.steps().await.is_empty());
-        play.find(&[kind("g", "things")]);
-        assert_eq!(play.steps().await, ["start things.v1.g in 'a'"]);
-        play.find(&[kind("g", "things"), kind("g", "others")]);
-        assert!(play.steps().await.is_empty());
-        play.find(&[kind("g", "others")]);
-        assert_eq!(play.steps().await, ["end things.v1.g in 'a'"]);
-        play.find(&[kind("g", "things")]);
-        assert_eq!(play.steps().await, ["start things.v1.g in 'a'"]);
+        let fixture = Fixture::new(&["things"]);
+        fixture.serve(&["a"]);
+        fixture.find(&[]);
+        assert!(fixture.steps().await.is_empty());
+        fixture.find(&[kind("g", "things")]);
+        assert_eq!(fixture.steps().await, ["start things.v1.g in 'a'"]);
+        fixture.find(&[kind("g", "things"), kind("g", "others")]);
+        assert!(fixture.steps().await.is_empty());
+        fixture.find(&[kind("g", "others")]);
+        assert_eq!(fixture.steps().await, ["end things.v1.g in 'a'"]);
+        fixture.find(&[kind("g", "things")]);
+        assert_eq!(fixture.steps().await, ["start things.v1.g in 'a'"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn changed_details_of_a_resource_restart_its_stream() {
-        let play = Play::new(&["things"]);
-        play.serve(&["a"]);
-        play.find(&[kind("g", "things")]);
-        play.steps().await;
+        let fixture = Fixture::new(&["things"]);
+        fixture.serve(&["a"]);
+        fixture.find(&[kind("g", "things")]);
+        fixture.steps().await;
         let things = Resource {
             subresources: ["status".to_owned()].into(),
             ..kind("g", "things")
         };
-        play.find(&[things]);
+        fixture.find(&[things]);
         assert_eq!(
-            play.steps().await,
+            fixture.steps().await,
             ["end things.v1.g in 'a'", "start things.v1.g in 'a'"]
         );
     }
@@ -362,11 +369,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_ends_unexpectedly_is_an_error() {
         for plural in ["endings", "panics"] {
-            let play = Play::new(&[plural, "things"]);
-            play.serve(&["a"]);
-            play.find(&[kind("g", plural), kind("g", "things")]);
-            let steps = Arc::clone(&play.steps);
-            let error = play.outcome().await.unwrap_err().to_string();
+            let fixture = Fixture::new(&[plural, "things"]);
+            fixture.serve(&["a"]);
+            fixture.find(&[kind("g", plural), kind("g", "things")]);
+            let steps = Arc::clone(&fixture.steps);
+            let error = fixture.outcome().await.unwrap_err().to_string();
             assert!(error.contains(plural), "{error}");
             let last = steps.lock().unwrap().last().cloned();
             assert_eq!(
@@ -380,8 +387,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn unchanged_warnings_are_not_repeated() {
         let captured = capture(Level::WARN);
-        let play = Play::new(&["things"]);
-        play.serve(&["a"]);
+        let fixture = Fixture::new(&["things"]);
+        fixture.serve(&["a"]);
         let missing = "Unresolved resources cannot be served (try creating their CRDs): \
                        name=\"things\"";
         for (kinds, warnings) in [
@@ -390,8 +397,8 @@ mod tests {
             (vec![kind("g", "things")], 1),
             (vec![], 2),
         ] {
-            play.find(&kinds);
-            play.steps().await;
+            fixture.find(&kinds);
+            fixture.steps().await;
             assert_eq!(captured.messages(Level::WARN), vec![missing; warnings]);
         }
     }

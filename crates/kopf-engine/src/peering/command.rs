@@ -12,10 +12,10 @@ use kopf_core::settings::{Peering, Settings};
 use tracing::{debug, warn};
 
 use super::peering_object::PeeringObject;
-use super::{kinds, places};
+use super::{kinds, peering_scopes};
 use crate::clock::Clock;
-use crate::health::Vitals;
-use crate::observation::{Findings, NamespaceObserver, ResourceObserver, insights};
+use crate::health::HealthTracker;
+use crate::observation::{DiscoverySender, NamespaceObserver, ResourceObserver, discovery_channel};
 
 /// Error of a `freeze` or `resume` command.
 #[derive(Debug, thiserror::Error)]
@@ -257,24 +257,24 @@ async fn peering_objects(
     settings: &Arc<Settings>,
     scope: &Scope,
 ) -> Result<Vec<PeeringObject>, Error> {
-    let (findings, mut insights) = insights();
-    let Findings {
+    let (sender, mut discovery) = discovery_channel();
+    let DiscoverySender {
         resources,
         namespaces,
-    } = findings;
+    } = sender;
     let resource_observer = ResourceObserver {
-        vitals: Vitals::default(),
+        health_tracker: HealthTracker::default(),
         client: client.clone(),
         settings: Arc::clone(settings),
         groups: Groups::Only(GROUPS.map(str::to_owned).into()),
-        findings: resources,
+        sender: resources,
     };
     let namespace_observer = NamespaceObserver {
-        vitals: Vitals::default(),
+        health_tracker: HealthTracker::default(),
         client: client.clone(),
         settings: Arc::clone(settings),
         scope: scope.clone(),
-        findings: namespaces,
+        sender: namespaces,
     };
     let found = tokio::select! {
         outcome = resource_observer.run() => {
@@ -284,7 +284,7 @@ async fn peering_objects(
             };
         }
         () = namespace_observer.run() => None,
-        found = insights.next() => found,
+        found = discovery.next() => found,
     };
     let peering = &settings.peering;
     let (resources, namespaces) = found.unwrap_or_else(|| (Arc::default(), super::Namespaces::All));
@@ -298,14 +298,14 @@ async fn peering_objects(
             },
         });
     }
-    let places = places(&kinds, &namespaces);
-    if places.is_empty() {
+    let scopes = peering_scopes(&kinds, &namespaces);
+    if scopes.is_empty() {
         return Err(Error::NoNamespace);
     }
-    let objects = places.into_iter().map(|place| PeeringObject {
+    let objects = scopes.into_iter().map(|at| PeeringObject {
         client: client.clone(),
-        resource: place.resource,
-        namespace: place.namespace,
+        resource: at.resource,
+        namespace: at.namespace,
         name: peering.name.clone(),
     });
     Ok(objects.collect())

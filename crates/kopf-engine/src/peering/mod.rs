@@ -36,19 +36,19 @@ pub(crate) use self::own_identity::detect as detect_own_identity;
 use self::participation::{Participation, WriteRequests};
 use self::peer_watcher::PeerWatcher;
 use self::peering_object::PeeringObject;
-use crate::ensemble::{Ensemble, Error, Place};
 use crate::observation::{Namespaces, Resources};
 use crate::pausing::{Flag, Pause};
 use crate::shared::Shared;
+use crate::stream_set::{Error, StreamScope, StreamSet};
 
-type Start = Box<dyn Fn(Place, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
+type Start = Box<dyn Fn(StreamScope, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// All peerings of one operator.
 pub(crate) struct Peerings {
     settings: Arc<Settings>,
     /// Set while peering is mandatory and its CRD does not exist.
     missing: Flag,
-    ensemble: Ensemble<Start>,
+    streams: StreamSet<Start>,
     /// `true` until the operator starts to handle objects.
     is_first: Arc<AtomicBool>,
     is_warned: bool,
@@ -58,7 +58,7 @@ impl Peerings {
     pub(crate) fn new(shared: &Arc<Shared>, identity: String) -> Self {
         let context = &shared.context;
         let is_first = Arc::new(AtomicBool::new(true));
-        let starting = Starting {
+        let starter = ParticipationStarter {
             shared: Arc::clone(shared),
             identity,
             is_first: Arc::clone(&is_first),
@@ -66,7 +66,7 @@ impl Peerings {
         Self {
             settings: Arc::clone(&context.settings),
             missing: shared.pause.flag("peering CRD is missing"),
-            ensemble: Ensemble::new(Box::new(move |place, stop| starting.start(place, stop))),
+            streams: StreamSet::new(Box::new(move |scope, stop| starter.start(scope, stop))),
             is_first,
             is_warned: false,
         }
@@ -80,7 +80,7 @@ impl Peerings {
         Self {
             settings: Arc::new(settings),
             missing: Pause::default().flag("none"),
-            ensemble: Ensemble::new(Box::new(|_, _| Box::pin(std::future::ready(())))),
+            streams: StreamSet::new(Box::new(|_, _| Box::pin(std::future::ready(())))),
             is_first: Arc::default(),
             is_warned: false,
         }
@@ -94,8 +94,8 @@ impl Peerings {
     ) -> Result<(), Error> {
         let peering = &self.settings.peering;
         let kinds = kinds(peering, resources);
-        let places = places(&kinds, namespaces);
-        let is_missing = peering.mandatory && !peering.standalone && places.is_empty();
+        let scopes = peering_scopes(&kinds, namespaces);
+        let is_missing = peering.mandatory && !peering.standalone && scopes.is_empty();
         if is_missing && !self.missing.is_on() {
             let what = if kinds.is_empty() {
                 "The CRDs of peering objects are not found"
@@ -114,7 +114,7 @@ impl Peerings {
         if is_missing {
             self.missing.set(true);
         }
-        self.ensemble.adjust(places).await?;
+        self.streams.adjust(scopes).await?;
         self.missing.set(is_missing);
         self.is_first.store(false, Ordering::Release);
         Ok(())
@@ -122,12 +122,12 @@ impl Peerings {
 
     /// Waits until a participation fails. Cancel-safe.
     pub(crate) async fn failure(&mut self) -> Error {
-        self.ensemble.failure().await
+        self.streams.failure().await
     }
 
     /// Leaves all peerings.
     pub(crate) async fn stop(&mut self) {
-        self.ensemble.stop().await;
+        self.streams.stop().await;
     }
 }
 
@@ -162,41 +162,41 @@ fn kinds(peering: &Peering, resources: &Resources) -> Vec<Arc<Resource>> {
 
 /// Returns the resources and namespaces of peering objects. Cluster-scoped objects have no
 /// namespace.
-fn places(kinds: &[Arc<Resource>], namespaces: &Namespaces) -> BTreeSet<Place> {
-    let mut places = BTreeSet::new();
+fn peering_scopes(kinds: &[Arc<Resource>], namespaces: &Namespaces) -> BTreeSet<StreamScope> {
+    let mut scopes = BTreeSet::new();
     for resource in kinds {
-        let place = |namespace: Option<&String>| Place {
+        let scope = |namespace: Option<&String>| StreamScope {
             resource: Arc::clone(resource),
             namespace: namespace.cloned(),
         };
         match namespaces {
             _ if !resource.namespaced => {
-                places.insert(place(None));
+                scopes.insert(scope(None));
             }
-            Namespaces::Listed(names) => places.extend(names.iter().map(|name| place(Some(name)))),
+            Namespaces::Listed(names) => scopes.extend(names.iter().map(|name| scope(Some(name)))),
             Namespaces::All => {}
         }
     }
-    places
+    scopes
 }
 
 /// Starts participations in peerings.
-struct Starting {
+struct ParticipationStarter {
     shared: Arc<Shared>,
     identity: String,
     is_first: Arc<AtomicBool>,
 }
 
-impl Starting {
-    fn start(&self, place: Place, stop: CancellationToken) -> BoxFuture<'static, ()> {
+impl ParticipationStarter {
+    fn start(&self, scope: StreamScope, stop: CancellationToken) -> BoxFuture<'static, ()> {
         let context = Arc::clone(&self.shared.context);
         let peering = context.settings.peering.clone();
-        let flag = self.flag(&self.shared.pause, &peering, place.namespace.as_deref());
+        let flag = self.flag(&self.shared.pause, &peering, scope.namespace.as_deref());
         let me = Participation {
             object: PeeringObject {
                 client: context.client.clone(),
-                resource: Arc::clone(&place.resource),
-                namespace: place.namespace.clone(),
+                resource: Arc::clone(&scope.resource),
+                namespace: scope.namespace.clone(),
                 name: peering.name.clone(),
             },
             settings: peering,
@@ -207,21 +207,25 @@ impl Starting {
             assignments: self.shared.assignments.clone(),
             exiting: self.shared.ending.clone(),
         };
-        let health = self.shared.inspect.vitals().stream(place.to_string());
+        let health = self
+            .shared
+            .inspect
+            .health_tracker()
+            .stream(scope.to_string());
         let known = self.shared.known_peers.clone();
         Box::pin(async move {
-            debug!("Starting the watch-stream for {place}.");
+            debug!("Starting the watch-stream for {scope}.");
             let observer = observe(
                 context.client.clone(),
-                Arc::clone(&place.resource),
-                place.namespace.clone(),
+                Arc::clone(&scope.resource),
+                scope.namespace.clone(),
                 &context.settings.watching,
             );
             let reading = PeerWatcher::new(&me, flag, health)
                 .noting(known)
                 .run(observer);
             me.run(reading, &stop).await;
-            debug!("Stopping the watch-stream for {place}.");
+            debug!("Stopping the watch-stream for {scope}.");
         })
     }
 

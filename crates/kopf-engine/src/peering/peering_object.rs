@@ -51,8 +51,8 @@ impl PeeringObject {
             namespace: self.namespace.as_deref(),
             name: &self.name,
         };
-        let answer = target.patch(subresource, PatchKind::Merge, payload).await?;
-        Ok(answer.map(|answer| answer.part().status().clone()))
+        let response = target.patch(subresource, PatchKind::Merge, payload).await?;
+        Ok(response.map(|response| response.part().status().clone()))
     }
 }
 

@@ -7,7 +7,7 @@ use tracing::Level as TracingLevel;
 
 use super::*;
 use crate::captured::capture;
-use crate::fake_api::{Answer, Log, serve};
+use crate::fake_api::{FakeResponse, Log, serve};
 
 fn object(namespace: Option<&str>) -> ObjectReference {
     let mut object = ObjectReference::default();
@@ -27,7 +27,7 @@ fn poster(change: impl FnOnce(&mut settings::Posting)) -> Poster {
 }
 
 fn created() -> (Client, Log) {
-    serve(|asked| Answer::Json(201, asked.body.clone()))
+    serve(|request| FakeResponse::Json(201, request.body.clone()))
 }
 
 /// Sends all queued events.
@@ -44,7 +44,7 @@ async fn send_all(poster: &Poster, client: Client) {
 }
 
 fn bodies(log: &Log) -> Vec<Value> {
-    log.all().into_iter().map(|asked| asked.body).collect()
+    log.all().into_iter().map(|request| request.body).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,13 +55,13 @@ async fn posted_events_equal_those_of_the_original() {
     poster.record(&object(Some("g-s16")), Level::Info, message);
     send_all(&poster, client).await;
 
-    let asked = log.all();
-    assert_eq!(asked.len(), 1);
-    assert_eq!(asked[0].method, "POST");
-    assert_eq!(asked[0].path, "/api/v1/namespaces/g-s16/events");
+    let requests = log.all();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].method, "POST");
+    assert_eq!(requests[0].path, "/api/v1/namespaces/g-s16/events");
     let now = "2026-11-15T00:40:05.808732+00:00";
     assert_eq!(
-        asked[0].body,
+        requests[0].body,
         json!({
             "metadata": {"generateName": "kopf-event-", "namespace": "g-s16"},
             "involvedObject": {"kind": "Thing", "namespace": "g-s16", "name": "obj",
@@ -155,18 +155,21 @@ async fn events_of_cluster_objects_go_to_the_namespace_of_the_credentials() {
     let poster = poster(|_| {});
     poster.event(&object(None), "T", "R", String::new());
     send_all(&poster, client).await;
-    let asked = log.all();
-    assert_eq!(asked[0].path, "/api/v1/namespaces/credentials/events");
-    assert_eq!(asked[0].body["involvedObject"]["namespace"], "credentials");
-    assert_eq!(asked[0].body["metadata"]["namespace"], "credentials");
+    let requests = log.all();
+    assert_eq!(requests[0].path, "/api/v1/namespaces/credentials/events");
+    assert_eq!(
+        requests[0].body["involvedObject"]["namespace"],
+        "credentials"
+    );
+    assert_eq!(requests[0].body["metadata"]["namespace"], "credentials");
 }
 
 #[tokio::test(start_paused = true)]
 async fn failed_posts_are_logged_and_dropped() {
     let captured = capture(TracingLevel::WARN);
-    let (client, log) = serve(|asked| match asked.body["reason"].as_str() {
-        Some("Bad") => Answer::status(403),
-        _ => Answer::Json(201, json!({})),
+    let (client, log) = serve(|request| match request.body["reason"].as_str() {
+        Some("Bad") => FakeResponse::status(403),
+        _ => FakeResponse::Json(201, json!({})),
     });
     let poster = poster(|_| {});
     poster.event(&object(None), "T", "Bad", "first".to_owned());
@@ -185,15 +188,15 @@ async fn failed_posts_are_logged_and_dropped() {
 #[tokio::test(start_paused = true)]
 async fn terminating_namespaces_cause_no_warnings() {
     let captured = capture(TracingLevel::DEBUG);
-    let (client, log) = serve(|asked| match asked.body["reason"].as_str() {
+    let (client, log) = serve(|request| match request.body["reason"].as_str() {
         Some("Terminating") => {
             let cause = json!({"reason": "NamespaceTerminating",
                                "message": "namespace ns is being terminated"});
             let status = json!({"kind": "Status", "code": 403, "reason": "Forbidden",
                                 "message": "forbidden", "details": {"causes": [cause]}});
-            Answer::Json(403, status)
+            FakeResponse::Json(403, status)
         }
-        _ => Answer::status(404),
+        _ => FakeResponse::status(404),
     });
     let poster = poster(|_| {});
     for reason in ["Terminating", "Gone"] {

@@ -35,9 +35,9 @@ impl ReportHandle {
     /// # Cancellation
     /// Cancel-safe: running handlers continue for later requests.
     pub(super) async fn report(&self) -> Option<Arc<Report>> {
-        let (answer, answered) = oneshot::channel();
-        self.0.send(answer).await.ok()?;
-        answered.await.ok()
+        let (sender, receiver) = oneshot::channel();
+        self.0.send(sender).await.ok()?;
+        receiver.await.ok()
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     /// A prober that takes 3 seconds per probe and reports their number.
-    fn play() -> (ReportHandle, impl Future<Output = ()>) {
+    fn slow_prober() -> (ReportHandle, impl Future<Output = ()>) {
         let count = AtomicU64::new(0);
         let (reports, prober) = Prober::new(async move || {
             tokio::time::sleep(Duration::from_secs(3)).await;
@@ -102,7 +102,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn reports_are_cached_for_10_seconds() {
-        let (reports, running) = play();
+        let (reports, running) = slow_prober();
         let asking = async {
             assert_eq!(count(&reports).await, 1);
             tokio::time::sleep(Duration::from_millis(9_900)).await;
@@ -118,7 +118,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn concurrent_requests_share_a_report() {
-        let (reports, running) = play();
+        let (reports, running) = slow_prober();
         let asking = async {
             let counts = futures::future::join_all((0..100).map(|_| count(&reports))).await;
             assert_eq!(counts, [1; 100]);
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn reports_of_cancelled_requests_are_cached() {
-        let (reports, running) = play();
+        let (reports, running) = slow_prober();
         let asking = async {
             let impatient = tokio::time::timeout(Duration::from_secs(1), reports.report());
             assert!(impatient.await.is_err());

@@ -15,14 +15,14 @@ use super::prober::ReportHandle;
 use super::readiness::{Condition, Conditions, liveness};
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
-use crate::invocation::Pulse;
+use crate::invocation::Heartbeat;
 use crate::metrics::Format;
 
 /// Time limit for the probe handlers.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time limit for the frontend to react.
-const PULSE_TIMEOUT: Duration = Duration::from_secs(10);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const JSON: &str = "application/json; charset=utf-8";
 
@@ -31,16 +31,16 @@ pub(super) struct Responder {
     pub(super) inspect: Inspect,
     pub(super) client: Client,
     pub(super) barrier: Barrier,
-    pub(super) pulse: Option<Arc<dyn Pulse>>,
+    pub(super) heartbeat: Option<Arc<dyn Heartbeat>>,
     /// The response of the probe path if the operator receives no events.
-    pub(super) honesty: Honesty,
+    pub(super) liveness_mode: LivenessMode,
     pub(super) paths: Paths,
     pub(super) reports: ReportHandle,
 }
 
 /// The setting `process.honest_liveness`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Honesty {
+pub(super) enum LivenessMode {
     /// An operator that receives no events is not alive.
     Honest,
     /// An operator is alive for as long as its process responds, as in the original.
@@ -73,7 +73,7 @@ impl Responder {
     /// Responds with the same statuses and bodies as the original.
     async fn probe(&self) -> Response<Full<Bytes>> {
         let health = self.inspect.health();
-        if self.honesty == Honesty::Honest && !health.is_alive() {
+        if self.liveness_mode == LivenessMode::Honest && !health.is_alive() {
             return text(StatusCode::SERVICE_UNAVAILABLE, health.to_string());
         }
         match timeout(PROBE_TIMEOUT, self.reports.report()).await {
@@ -119,27 +119,30 @@ impl Responder {
     }
 
     async fn conditions(&self) -> Conditions {
-        let vitals = self.inspect.vitals();
+        let health_tracker = self.inspect.health_tracker();
         let conditions = [
             (Condition::Running, !self.inspect.is_stopping()),
             (Condition::Credentials, self.client.has_credentials()),
-            (Condition::Discovery, !vitals.is_searching()),
+            (Condition::Discovery, !health_tracker.is_searching()),
             (Condition::Indices, self.barrier.is_lifted()),
-            (Condition::EventLoop, reacts(self.pulse.as_deref()).await),
+            (
+                Condition::EventLoop,
+                reacts(self.heartbeat.as_deref()).await,
+            ),
         ];
         let unmet = conditions.into_iter().filter(|(_, is_met)| !is_met);
         Conditions {
             health: self.inspect.health(),
-            unlisted: vitals.unlisted(),
+            unlisted: health_tracker.unlisted(),
             unmet: unmet.map(|(condition, _)| condition).collect(),
         }
     }
 }
 
-/// Returns `false` if the frontend has a pulse and does not react in time.
-pub(super) async fn reacts(pulse: Option<&dyn Pulse>) -> bool {
-    match pulse {
-        Some(pulse) => timeout(PULSE_TIMEOUT, pulse.beat()).await.is_ok(),
+/// Returns `false` if the frontend has a heartbeat and does not react in time.
+pub(super) async fn reacts(heartbeat: Option<&dyn Heartbeat>) -> bool {
+    match heartbeat {
+        Some(heartbeat) => timeout(HEARTBEAT_TIMEOUT, heartbeat.beat()).await.is_ok(),
         None => true,
     }
 }
@@ -176,13 +179,13 @@ mod tests {
 
     use super::super::prober::{Prober, Report};
     use super::*;
-    use crate::fake_api::{Answer, serve};
+    use crate::fake_api::{FakeResponse, serve};
     use crate::metrics::Metrics;
 
     /// A request to an operator, and the response.
     struct Asking<'a> {
         inspect: &'a Inspect,
-        honesty: Honesty,
+        liveness_mode: LivenessMode,
         report: Report,
     }
 
@@ -192,10 +195,10 @@ mod tests {
             let (reports, prober) = Prober::new(async move || report.clone());
             let responder = Responder {
                 inspect: self.inspect.clone(),
-                client: serve(|_| Answer::Never).0,
+                client: serve(|_| FakeResponse::Never).0,
                 barrier: Barrier::default(),
-                pulse: None,
-                honesty: self.honesty,
+                heartbeat: None,
+                liveness_mode: self.liveness_mode,
                 paths: Paths {
                     probe: Some("/healthz".to_owned()),
                     metrics: Some("/metrics".to_owned()),
@@ -231,7 +234,7 @@ mod tests {
     fn healthy(inspect: &Inspect) -> Asking<'_> {
         Asking {
             inspect,
-            honesty: Honesty::Honest,
+            liveness_mode: LivenessMode::Honest,
             report: Ok(values()),
         }
     }
@@ -270,7 +273,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_of_the_cluster_is_reported_unless_disabled() {
         let inspect = Inspect::default();
-        inspect.vitals().begin(Duration::from_secs(70));
+        inspect.health_tracker().begin(Duration::from_secs(70));
         let honest = healthy(&inspect);
         assert_eq!(honest.get("GET", "/healthz").await.0, 200);
         assert_eq!(honest.get("GET", "/livez").await.0, 200);
@@ -284,7 +287,7 @@ mod tests {
         assert_eq!(reasons["alive"], false);
         assert_eq!(reasons["reasons"][0]["check"], "streams");
         let as_original = Asking {
-            honesty: Honesty::AsOriginal,
+            liveness_mode: LivenessMode::AsOriginal,
             ..healthy(&inspect)
         };
         assert_eq!(as_original.get("GET", "/healthz").await.0, 200);
@@ -293,7 +296,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_operator_is_ready_when_everything_is_listed() {
         let inspect = Inspect::default();
-        inspect.vitals().begin(Duration::from_secs(70));
+        inspect.health_tracker().begin(Duration::from_secs(70));
         let checks = async || {
             let (code, body) = healthy(&inspect).get("GET", "/readyz").await;
             let body: Value = serde_json::from_str(&body).unwrap();
@@ -303,8 +306,8 @@ mod tests {
             checks.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(checks().await, r#""discovery""#);
-        inspect.vitals().ready();
-        let stream = inspect.vitals().stream("things".to_owned());
+        inspect.health_tracker().ready();
+        let stream = inspect.health_tracker().stream("things".to_owned());
         stream.unlisted();
         assert_eq!(checks().await, r#""streams""#);
         stream.listed();

@@ -21,7 +21,7 @@ use tracing::{debug, warn};
 use super::listening::Listeners;
 use super::paths::{Role, Site};
 use super::prober::{Prober, ReportHandle, report};
-use super::responding::{Honesty, Responder, reacts};
+use super::responding::{LivenessMode, Responder, reacts};
 use crate::activities::Activities;
 use crate::shared::Shared;
 
@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     let probed = Arc::clone(&shared);
     let (reports, prober) = Prober::new(async move || {
         let context = || Arc::clone(&probed.context);
-        if !reacts(probed.context.pulse.as_deref()).await {
+        if !reacts(probed.context.heartbeat.as_deref()).await {
             return Err(UNRESPONSIVE.to_owned());
         }
         report(activities.run(context).await)
@@ -110,11 +110,11 @@ fn responder(shared: &Shared, site: Site, reports: ReportHandle) -> Responder {
         inspect: shared.inspect.clone(),
         client: context.client.clone(),
         barrier: shared.barrier.clone(),
-        pulse: context.pulse.clone(),
-        honesty: if context.settings.process.honest_liveness {
-            Honesty::Honest
+        heartbeat: context.heartbeat.clone(),
+        liveness_mode: if context.settings.process.honest_liveness {
+            LivenessMode::Honest
         } else {
-            Honesty::AsOriginal
+            LivenessMode::AsOriginal
         },
         paths: site.paths,
         reports,

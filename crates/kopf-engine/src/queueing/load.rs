@@ -19,7 +19,7 @@ pub(crate) struct Load {
     metrics: Option<Arc<ResourceMetrics>>,
 }
 
-impl metrics::Queued for Load {
+impl metrics::QueueSize for Load {
     fn entries(&self) -> usize {
         self.entries.load(Ordering::Relaxed)
     }

@@ -10,5 +10,5 @@ mod routing;
 mod stream;
 
 pub(crate) use mailbox::{Mailbox, Queued};
-pub(crate) use routing::{Adopted, Processing};
+pub(crate) use routing::{AssignmentChange, Processing};
 pub(crate) use stream::{Options, Stream};

@@ -16,8 +16,8 @@ use tracing::error;
 
 use super::load::Load;
 use super::mailbox::{Mailbox, Queued};
+use crate::child_inboxes::Inbox;
 use crate::execution::describe_panic;
-use crate::families::Inbox;
 use crate::identity::Identity;
 use crate::inspect::{Counted, Guard, Inspect};
 use crate::invocation::{Hosting, OperatorContext};
@@ -55,7 +55,7 @@ pub(crate) trait Processing: Debug + Send + Sync + 'static {
     fn vanished(&self, state: &Self::State);
 
     /// Applies the current assignment of objects to replicas.
-    fn adopt(&self) -> Adopted;
+    fn adopt(&self) -> AssignmentChange;
 
     /// Waits until the assignment has changed since the last [`adopt`](Self::adopt). Cancel-safe.
     fn reassigned(&self) -> BoxFuture<'_, ()>;
@@ -85,7 +85,7 @@ pub(crate) trait Processing: Debug + Send + Sync + 'static {
 
 /// The effect of a new assignment of objects to replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Adopted {
+pub(crate) enum AssignmentChange {
     /// Objects were added: they must be listed.
     Gained,
     /// No objects were added.

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::routing::{Adopted, Processing, Routing};
-use crate::families::Inbox;
+use super::routing::{AssignmentChange, Processing, Routing};
+use crate::child_inboxes::Inbox;
 use crate::health::StreamHealth;
 use crate::indexing::Blocker;
 use crate::inspect::{Counted, Guard};
@@ -72,7 +72,7 @@ impl<P: Processing> Stream<P> {
         let name = format!("{} {place}", processing.resource());
         let metrics = shared.context.metrics.resource(processing.resource());
         let routing = Routing::new(Arc::clone(&processing), inspect.clone(), metrics.clone());
-        let health = inspect.vitals().stream(name);
+        let health = inspect.health_tracker().stream(name);
         health.unlisted();
         Self {
             health,
@@ -166,7 +166,7 @@ impl<P: Processing> Stream<P> {
                 () = self.stop.cancelled() => break,
                 () = &mut paused => break,
                 () = &mut reassigned => {
-                    if processing.adopt() == Adopted::Gained {
+                    if processing.adopt() == AssignmentChange::Gained {
                         // Other replicas may have handled the added objects meanwhile.
                         break;
                     }

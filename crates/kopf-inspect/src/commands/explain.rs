@@ -5,21 +5,21 @@ use crate::args::{ExplainArgs, ExplainOutput};
 use crate::cluster::Cluster;
 use crate::explanation::Explanation;
 use crate::failure::Failure;
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::screen::Screen;
 
 pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.namespace.of(&cluster, &resource);
-    let object = Named {
+    let object = ObjectRef {
         resource: &resource,
         namespace: namespace.as_deref(),
         name: &args.name,
     };
     let body = need(&cluster, object).await?;
-    let explanation = Explanation::gather(&cluster, object, &body, &places).await;
+    let explanation = Explanation::gather(&cluster, object, &body, &storages).await;
     let now = Cluster::now();
     match args.output {
         Some(ExplainOutput::Json) => screen.print(&format!("{:#}\n", explanation.to_value(now))),

@@ -12,7 +12,7 @@ use crate::INTERRUPTED;
 use crate::args::{Command, NamespaceArgs, ScopeArgs};
 use crate::cluster::Cluster;
 use crate::failure::{Failure, request_failure};
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::screen::Screen;
 use crate::ui;
 use crate::writing::absent;
@@ -61,7 +61,7 @@ impl ScopeArgs {
 }
 
 /// Reads an object that must exist.
-async fn need(cluster: &Cluster, object: Named<'_>) -> Result<Body, Failure> {
+async fn need(cluster: &Cluster, object: ObjectRef<'_>) -> Result<Body, Failure> {
     let found = cluster
         .get(object.resource, object.namespace, object.name)
         .await

@@ -12,9 +12,9 @@ use crate::changes::is_held;
 use crate::cluster::{Cluster, Paging, Query};
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
-use crate::named::Named;
-use crate::places::Places;
+use crate::object_ref::ObjectRef;
 use crate::screen::{Answer, Screen};
+use crate::storages::Storages;
 use crate::writing::{Released, release};
 
 /// The time in which a running operator reacts to a removed finalizer.
@@ -43,8 +43,8 @@ enum Fate {
 }
 
 impl Fate {
-    fn of(body: &Body, places: &Places) -> Self {
-        let others = body.finalizers().filter(|name| *name != places.finalizer);
+    fn of(body: &Body, storages: &Storages) -> Self {
+        let others = body.finalizers().filter(|name| *name != storages.finalizer);
         let finalizers: Vec<_> = others.map(str::to_owned).collect();
         match (body.is_deleting(), finalizers.is_empty()) {
             (false, _) => Self::Kept,
@@ -70,16 +70,16 @@ impl Fate {
 }
 
 impl Held {
-    fn of(body: &Body, places: &Places) -> Self {
+    fn of(body: &Body, storages: &Storages) -> Self {
         Self {
             namespace: body.namespace().map(str::to_owned),
             name: body.name().unwrap_or_default().to_owned(),
-            fate: Fate::of(body, places),
+            fate: Fate::of(body, storages),
         }
     }
 
-    fn named<'a>(&'a self, resource: &'a Resource) -> Named<'a> {
-        Named {
+    fn object_ref<'a>(&'a self, resource: &'a Resource) -> ObjectRef<'a> {
+        ObjectRef {
             resource,
             namespace: self.namespace.as_deref(),
             name: &self.name,
@@ -88,11 +88,11 @@ impl Held {
 }
 
 pub(super) async fn run(args: &ReleaseArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.scope.of(&cluster, &resource);
-    let held = find(&cluster, args, &resource, namespace.as_deref(), &places).await?;
+    let held = find(&cluster, args, &resource, namespace.as_deref(), &storages).await?;
     if held.is_empty() {
         screen.print(&format!(
             "no {} has state of the operator\n",
@@ -103,26 +103,28 @@ pub(super) async fn run(args: &ReleaseArgs, screen: &Screen) -> Result<(), Failu
     warn_of_operators(&cluster, namespace.as_deref(), screen).await;
     if args.dry_run {
         for object in &held {
-            let (named, clause) = (object.named(&resource), object.fate.clause());
-            screen.print(&format!("{named} would be released{clause}\n"));
+            let (object_ref, clause) = (object.object_ref(&resource), object.fate.clause());
+            screen.print(&format!("{object_ref} would be released{clause}\n"));
         }
         return Ok(());
     }
     confirm(args, screen, &held, &resource)?;
     let mut released = Vec::new();
     for object in held {
-        let named = object.named(&resource);
-        match release(&cluster, named, &places).await? {
+        let object_ref = object.object_ref(&resource);
+        match release(&cluster, object_ref, &storages).await? {
             Released::Removed => {
                 let clause = object.fate.clause();
-                screen.print(&format!("{named} is released{clause}\n"));
+                screen.print(&format!("{object_ref} is released{clause}\n"));
             }
-            Released::Clean => screen.print(&format!("{named} has no state of the operator\n")),
-            Released::Gone => screen.print(&format!("{named} is gone\n")),
+            Released::Clean => {
+                screen.print(&format!("{object_ref} has no state of the operator\n"))
+            }
+            Released::Gone => screen.print(&format!("{object_ref} is gone\n")),
         }
         released.push(object);
     }
-    check_afterwards(&cluster, &resource, &released, &places, screen).await;
+    check_afterwards(&cluster, &resource, &released, &storages, screen).await;
     Ok(())
 }
 
@@ -132,17 +134,17 @@ async fn find(
     args: &ReleaseArgs,
     resource: &Resource,
     namespace: Option<&str>,
-    places: &Places,
+    storages: &Storages,
 ) -> Result<Vec<Held>, Failure> {
     if let Some(name) = &args.name {
-        let object = Named {
+        let object = ObjectRef {
             resource,
             namespace,
             name,
         };
         let body = need(cluster, object).await?;
-        return Ok(is_held(&body, places)
-            .then(|| Held::of(&body, places))
+        return Ok(is_held(&body, storages)
+            .then(|| Held::of(&body, storages))
             .into_iter()
             .collect());
     }
@@ -156,8 +158,8 @@ async fn find(
     let listed = cluster.pages(query, |page| {
         held.extend(
             page.iter()
-                .filter(|body| is_held(body, places))
-                .map(|body| Held::of(body, places)),
+                .filter(|body| is_held(body, storages))
+                .map(|body| Held::of(body, storages)),
         );
         Paging::Continue
     });
@@ -225,19 +227,21 @@ async fn check_afterwards(
     cluster: &Cluster,
     resource: &Resource,
     released: &[Held],
-    places: &Places,
+    storages: &Storages,
     screen: &Screen,
 ) {
     sleep(REACTION).await;
     // The first objects were released first, so an operator has had the most time to handle them.
     for object in released.iter().take(10) {
-        let named = object.named(resource);
-        let found = cluster.get(resource, named.namespace, named.name).await;
+        let object_ref = object.object_ref(resource);
+        let found = cluster
+            .get(resource, object_ref.namespace, object_ref.name)
+            .await;
         if let Ok(Some(body)) = found
-            && is_held(&body, places)
+            && is_held(&body, storages)
         {
             screen.warning(&format!(
-                "{named} has state of the operator again: an operator is running; stop it and repeat"
+                "{object_ref} has state of the operator again: an operator is running; stop it and repeat"
             ));
             return;
         }
@@ -252,9 +256,9 @@ mod tests {
 
     #[test]
     fn objects_in_deletion_are_deleted_or_kept_by_others() {
-        let places = Places::default();
-        let own = places.finalizer.clone();
-        let fate = |metadata| Fate::of(&Body::new(json!({"metadata": metadata})), &places);
+        let storages = Storages::default();
+        let own = storages.finalizer.clone();
+        let fate = |metadata| Fate::of(&Body::new(json!({"metadata": metadata})), &storages);
         let deleted = "2026-01-02T03:04:05Z";
         assert_eq!(fate(json!({"finalizers": [own, "x/y"]})), Fate::Kept);
         assert_eq!(

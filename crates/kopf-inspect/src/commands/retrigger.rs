@@ -2,13 +2,13 @@
 
 use crate::args::RetriggerArgs;
 use crate::failure::Failure;
-use crate::named::Named;
+use crate::object_ref::ObjectRef;
 use crate::paint::harmless;
 use crate::screen::Screen;
 use crate::writing::{Retriggered, retrigger};
 
 pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let handler = args.handler.as_deref();
     if handler.is_some_and(str::is_empty) {
         return Err(Failure::plain("empty handler id"));
@@ -16,12 +16,12 @@ pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Fai
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.namespace.of(&cluster, &resource);
-    let object = Named {
+    let object = ObjectRef {
         resource: &resource,
         namespace: namespace.as_deref(),
         name: &args.name,
     };
-    let text = match retrigger(&cluster, object, &places, handler).await? {
+    let text = match retrigger(&cluster, object, &storages, handler).await? {
         Retriggered::Creation => {
             format!("{object} is retriggered: its operator handles it as a new object")
         }

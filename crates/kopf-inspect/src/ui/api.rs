@@ -12,15 +12,15 @@ use crate::cluster::Cluster;
 use crate::explanation::Explanation;
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
-use crate::named::Named;
-use crate::places::Places;
+use crate::object_ref::ObjectRef;
+use crate::storages::Storages;
 use crate::writing::{Retriggered, absent, retrigger};
 
 /// The state shared by all requests.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) cluster: Cluster,
-    pub(super) places: Places,
+    pub(super) storages: Storages,
     pub(super) kinds: Vec<Arc<Resource>>,
     pub(super) board: Board,
     pub(super) access: Access,
@@ -68,7 +68,7 @@ impl Api {
     /// Explains the state of one object.
     pub(super) async fn explain(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
         let resource = self.resource(fields)?;
-        let object = fields.named(resource)?;
+        let object = fields.object_ref(resource)?;
         let found = self
             .cluster
             .get(resource, object.namespace, object.name)
@@ -78,7 +78,7 @@ impl Api {
             code: StatusCode::NOT_FOUND,
             text: absent(object).to_string(),
         })?;
-        let explanation = Explanation::gather(&self.cluster, object, &body, &self.places).await;
+        let explanation = Explanation::gather(&self.cluster, object, &body, &self.storages).await;
         let mut value = explanation.to_value(Cluster::now());
         value["history"] = Value::Array(self.board.history(body.uid().unwrap_or_default()));
         Ok(value)
@@ -87,9 +87,9 @@ impl Api {
     /// Calls the handlers of an object again.
     pub(super) async fn retrigger(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
         let resource = self.resource(fields)?;
-        let object = fields.named(resource)?;
+        let object = fields.object_ref(resource)?;
         let handler = fields.get("handler").filter(|id| !id.is_empty());
-        let done = retrigger(&self.cluster, object, &self.places, handler).await?;
+        let done = retrigger(&self.cluster, object, &self.storages, handler).await?;
         let text = match done {
             Retriggered::Creation => "handled as a new object",
             Retriggered::Requested => "the handler is called again",
@@ -117,7 +117,7 @@ impl Fields<'_> {
         found.map(|(_, value)| value.as_str())
     }
 
-    fn named<'a>(&'a self, resource: &'a Resource) -> Result<Named<'a>, Problem> {
+    fn object_ref<'a>(&'a self, resource: &'a Resource) -> Result<ObjectRef<'a>, Problem> {
         let name = self.get("name").filter(|name| !name.is_empty());
         let namespace = self.get("namespace").filter(|name| !name.is_empty());
         // Names become parts of paths.
@@ -129,7 +129,7 @@ impl Fields<'_> {
                     && namespace.is_none_or(is_plain)
                     && namespace.is_some() == resource.namespaced =>
             {
-                Ok(Named {
+                Ok(ObjectRef {
                     resource,
                     namespace,
                     name,

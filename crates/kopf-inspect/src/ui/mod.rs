@@ -27,7 +27,7 @@ use crate::kinds::{full, resolve};
 use crate::screen::Screen;
 
 pub(crate) async fn run(args: &UiArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let cluster = args.common.connect().await?;
     let scan = cluster.scan(&Groups::All).await?;
     let kinds = chosen(&args.kinds, &scan)?;
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &UiArgs, screen: &Screen) -> Result<(), Failure> {
     ));
     let api = Arc::new(Api {
         cluster,
-        places,
+        storages,
         kinds: kinds.into_iter().map(Arc::new).collect(),
         board: Board::default(),
         access,

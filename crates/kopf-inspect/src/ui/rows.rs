@@ -9,7 +9,7 @@ use kopf_core::timestamp;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
-use crate::events::{Event, Verdict};
+use crate::events::{Event, EventOutcome};
 use crate::state::State;
 
 /// Upper bound for the number of rows. A row needs about half a kilobyte.
@@ -54,7 +54,7 @@ pub(super) struct Board {
 #[derive(Debug, Default)]
 struct Content {
     rows: HashMap<String, Row>,
-    verdicts: HashMap<String, Verdict>,
+    outcomes: HashMap<String, EventOutcome>,
     /// Errors of watching, by resource.
     problems: BTreeMap<String, String>,
     /// Resources with more objects than are shown.
@@ -93,15 +93,15 @@ impl Board {
             state,
             history,
         };
-        row.note(content.verdicts.get(uid), now);
-        self.publish(row.to_value(uid, content.verdicts.get(uid)));
+        row.note(content.outcomes.get(uid), now);
+        self.publish(row.to_value(uid, content.outcomes.get(uid)));
         content.rows.insert(uid.to_owned(), row);
     }
 
     /// Removes the row of an object.
     pub(super) fn remove(&self, uid: &str) {
         let mut content = self.content.lock();
-        content.verdicts.remove(uid);
+        content.outcomes.remove(uid);
         if content.rows.remove(uid).is_some() {
             self.publish(Value::from(uid));
         }
@@ -122,15 +122,15 @@ impl Board {
     /// Applies a k8s-event, which can show that the last handling has failed.
     pub(super) fn note(&self, event: &Event, now: Timestamp) {
         let mut content = self.content.lock();
-        let Content { rows, verdicts, .. } = &mut *content;
-        if verdicts.len() >= ROWS && !verdicts.contains_key(&event.uid) {
+        let Content { rows, outcomes, .. } = &mut *content;
+        if outcomes.len() >= ROWS && !outcomes.contains_key(&event.uid) {
             return;
         }
-        let verdict = verdicts.entry(event.uid.clone()).or_default();
-        verdict.add(event);
+        let outcome = outcomes.entry(event.uid.clone()).or_default();
+        outcome.add(event);
         if let Some(row) = rows.get_mut(&event.uid) {
-            row.note(Some(verdict), now);
-            self.publish(row.to_value(&event.uid, Some(verdict)));
+            row.note(Some(outcome), now);
+            self.publish(row.to_value(&event.uid, Some(outcome)));
         }
     }
 
@@ -151,7 +151,7 @@ impl Board {
     pub(super) fn subscribe(&self) -> (Vec<Value>, broadcast::Receiver<Change>) {
         let content = self.content.lock();
         let rows = content.rows.iter();
-        let rows = rows.map(|(uid, row)| row.to_value(uid, content.verdicts.get(uid)));
+        let rows = rows.map(|(uid, row)| row.to_value(uid, content.outcomes.get(uid)));
         (rows.collect(), self.changes.subscribe())
     }
 
@@ -185,18 +185,18 @@ impl Board {
 }
 
 impl Row {
-    fn shown(&self, verdict: Option<&Verdict>) -> State {
+    fn shown(&self, outcome: Option<&EventOutcome>) -> State {
         match &self.state {
             State::Settled => {
-                let failure = verdict.and_then(Verdict::failure);
+                let failure = outcome.and_then(EventOutcome::failure);
                 failure.unwrap_or(State::Settled)
             }
             state => state.clone(),
         }
     }
 
-    fn note(&mut self, verdict: Option<&Verdict>, now: Timestamp) {
-        let state = self.shown(verdict);
+    fn note(&mut self, outcome: Option<&EventOutcome>, now: Timestamp) {
+        let state = self.shown(outcome);
         let transition = Transition {
             at: now,
             state: state.name(),
@@ -213,14 +213,14 @@ impl Row {
         }
     }
 
-    fn to_value(&self, uid: &str, verdict: Option<&Verdict>) -> Value {
+    fn to_value(&self, uid: &str, outcome: Option<&EventOutcome>) -> Value {
         json!({
             "uid": uid,
             "kind": self.kind,
             "namespace": self.namespace,
             "name": self.name,
             "created": self.created,
-            "state": self.shown(verdict).to_value(),
+            "state": self.shown(outcome).to_value(),
         })
     }
 }

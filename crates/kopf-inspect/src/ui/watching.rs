@@ -63,7 +63,7 @@ fn take(api: &Api, kind: &str, item: &Item) {
             api.board.remove(uid);
         }
     } else if let Ok(body) = Body::parse(&item.raw) {
-        let handled = Handled::assess(&body, &api.places, now);
+        let handled = Handled::assess(&body, &api.storages, now);
         api.board.put(kind, &body, handled.state, now);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::HeaderMap;
 use serde_json::json;
 
-use super::{AUTHENTICATED, May, UNAUTHENTICATED, UserInfo};
+use super::{AUTHENTICATED, IsAllowed, UNAUTHENTICATED, UserInfo};
 use crate::rights::Access;
 use crate::status::{ApiError, Result};
 
@@ -16,7 +16,11 @@ const EXTRA: &str = "impersonate-extra-";
 const ANONYMOUS: &str = "system:anonymous";
 
 /// Returns the user for whom a request is carried out: the sender, or the user in the headers.
-pub(super) fn impersonate(headers: &HeaderMap, sender: UserInfo, may: May<'_>) -> Result<UserInfo> {
+pub(super) fn impersonate(
+    headers: &HeaderMap,
+    sender: UserInfo,
+    is_allowed: IsAllowed<'_>,
+) -> Result<UserInfo> {
     let text = |name: &str| {
         let value = headers.get(name)?.to_str().ok()?;
         (!value.is_empty()).then(|| value.to_owned())
@@ -67,9 +71,9 @@ pub(super) fn impersonate(headers: &HeaderMap, sender: UserInfo, may: May<'_>) -
                 name: group,
                 ..Access::default()
             };
-            may(&sender, access)
+            is_allowed(&sender, access)
         });
-        if !may(&sender, access) || !all_groups || uid.is_some() || !extra.is_empty() {
+        if !is_allowed(&sender, access) || !all_groups || uid.is_some() || !extra.is_empty() {
             return Err(forbidden(&sender, &username));
         }
     }

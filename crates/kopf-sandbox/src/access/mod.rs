@@ -30,7 +30,7 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub(crate) const MASTERS: &str = "system:masters";
 
 /// Returns `true` if a user has a right by its roles.
-pub(crate) type May<'a> = &'a dyn Fn(&UserInfo, rights::Access<'_>) -> bool;
+pub(crate) type IsAllowed<'a> = &'a dyn Fn(&UserInfo, rights::Access<'_>) -> bool;
 
 /// The users of one sandbox.
 #[derive(Default)]
@@ -70,17 +70,21 @@ impl Access {
         headers: &HeaderMap,
         peer: Option<&PeerCertificate>,
         now: Timestamp,
-        may: May<'_>,
+        is_allowed: IsAllowed<'_>,
     ) -> Result<UserInfo> {
         let user = self
             .authenticate(headers, peer, now)
             .ok_or_else(ApiError::unauthorized)?;
-        impersonation::impersonate(headers, user, may)
+        impersonation::impersonate(headers, user, is_allowed)
     }
 
     /// Returns the user impersonated by a sender that needs no credentials.
-    pub(crate) fn acting(headers: &HeaderMap, user: UserInfo, may: May<'_>) -> Result<UserInfo> {
-        impersonation::impersonate(headers, user, may)
+    pub(crate) fn acting(
+        headers: &HeaderMap,
+        user: UserInfo,
+        is_allowed: IsAllowed<'_>,
+    ) -> Result<UserInfo> {
+        impersonation::impersonate(headers, user, is_allowed)
     }
 
     /// Returns the authenticated sender of a request. A valid certificate takes precedence over a

@@ -32,10 +32,10 @@ use super::trust;
 use crate::sync::Mutex;
 
 /// Maximum size of a response, in bytes: twice the largest object, in Base64.
-const MAX_ANSWER: usize = 8 << 20;
+const MAX_RESPONSE: usize = 8 << 20;
 /// Maximum number of idle connections per webhook, and in all.
 const MAX_IDLE_EACH: usize = 4;
-const MAX_PLACES: usize = 64;
+const MAX_SERVERS: usize = 64;
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -43,14 +43,14 @@ type Sender = SendRequest<Full<Bytes>>;
 pub(crate) struct Caller {
     /// URLs of services, by namespace and name.
     services: HashMap<(String, String), String>,
-    places: Mutex<HashMap<Place, Known>>,
+    connections: Mutex<HashMap<ConnectionKey, IdleConnections>>,
     tasks: TaskTracker,
     alive: CancellationToken,
 }
 
 /// The key of a connection: every input that its TLS and address depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct ConnectionKey {
     host: String,
     port: u16,
     server_name: String,
@@ -58,8 +58,8 @@ struct Place {
     ca_bundle: Arc<[u8]>,
 }
 
-/// The TLS settings of a place and its idle connections.
-struct Known {
+/// The TLS settings of a server and its idle connections.
+struct IdleConnections {
     tls: Arc<ClientConfig>,
     idle: Vec<Sender>,
 }
@@ -99,7 +99,7 @@ pub(crate) enum CallFailure {
 /// The address and the TLS settings of a webhook.
 #[derive(Debug)]
 struct Route {
-    place: Place,
+    key: ConnectionKey,
     /// The URL as in messages, with the timeout.
     shown: String,
     path_and_query: String,
@@ -126,7 +126,7 @@ impl Caller {
     pub(crate) fn new(services: impl IntoIterator<Item = ((String, String), String)>) -> Self {
         Self {
             services: services.into_iter().collect(),
-            places: Mutex::default(),
+            connections: Mutex::default(),
             tasks: TaskTracker::new(),
             alive: CancellationToken::new(),
         }
@@ -156,7 +156,7 @@ impl Caller {
         review: Bytes,
     ) -> Result<RawResponse, CallFailure> {
         let route = self.route(remote).map_err(CallFailure::Call)?;
-        let tls = self.tls(&route.place).map_err(CallFailure::Client)?;
+        let tls = self.tls(&route.key).map_err(CallFailure::Client)?;
         let exchange = self.exchange(&route, tls, review);
         let outcome = tokio::time::timeout(remote.timeout, exchange)
             .await
@@ -200,7 +200,7 @@ impl Caller {
             }
         };
         Ok(Route {
-            place: Place {
+            key: ConnectionKey {
                 host: endpoint.host.clone(),
                 port: endpoint.port.unwrap_or(443),
                 server_name,
@@ -213,23 +213,23 @@ impl Caller {
         })
     }
 
-    fn tls(&self, place: &Place) -> Result<Arc<ClientConfig>, String> {
-        let mut places = self.places.lock();
-        if let Some(known) = places.get(place) {
+    fn tls(&self, key: &ConnectionKey) -> Result<Arc<ClientConfig>, String> {
+        let mut connections = self.connections.lock();
+        if let Some(known) = connections.get(key) {
             return Ok(Arc::clone(&known.tls));
         }
-        let also = place
+        let also = key
             .also
             .as_ref()
             .and_then(|name| ServerName::try_from(name.clone()).ok());
-        let tls = trust::client_config(&place.ca_bundle, also)?;
-        if places.len() >= MAX_PLACES {
-            // This many places occur only in tests that create webhooks all the time.
-            places.clear();
+        let tls = trust::client_config(&key.ca_bundle, also)?;
+        if connections.len() >= MAX_SERVERS {
+            // This many servers occur only in tests that create webhooks all the time.
+            connections.clear();
         }
-        places.insert(
-            place.clone(),
-            Known {
+        connections.insert(
+            key.clone(),
+            IdleConnections {
                 tls: Arc::clone(&tls),
                 idle: Vec::new(),
             },
@@ -252,13 +252,13 @@ impl Caller {
                 .body(Full::new(review.clone()))
                 .map_err(|error| error.to_string())
         };
-        if let Some(mut sender) = self.take_idle(&route.place) {
+        if let Some(mut sender) = self.take_idle(&route.key) {
             // The server may have closed the idle connection; then a new one is opened.
             if let Ok(response) = sender.send_request(request()?).await {
                 return self.read(route, sender, response).await;
             }
         }
-        let mut sender = self.connect(&route.place, tls).await?;
+        let mut sender = self.connect(&route.key, tls).await?;
         let response = sender
             .send_request(request()?)
             .await
@@ -279,7 +279,7 @@ impl Caller {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
             .to_owned();
-        let body = Limited::new(response.into_body(), MAX_ANSWER)
+        let body = Limited::new(response.into_body(), MAX_RESPONSE)
             .collect()
             .await
             .map_err(|error| match error.downcast_ref::<hyper::Error>() {
@@ -291,7 +291,7 @@ impl Caller {
                 None => error.to_string(),
             })?;
         if sender.ready().await.is_ok() {
-            self.keep_idle(&route.place, sender);
+            self.keep_idle(&route.key, sender);
         }
         Ok(RawResponse {
             status,
@@ -300,28 +300,28 @@ impl Caller {
         })
     }
 
-    fn take_idle(&self, place: &Place) -> Option<Sender> {
-        let mut places = self.places.lock();
-        let idle = &mut places.get_mut(place)?.idle;
+    fn take_idle(&self, key: &ConnectionKey) -> Option<Sender> {
+        let mut connections = self.connections.lock();
+        let idle = &mut connections.get_mut(key)?.idle;
         idle.retain(|sender| !sender.is_closed());
         idle.pop()
     }
 
-    fn keep_idle(&self, place: &Place, sender: Sender) {
-        let mut places = self.places.lock();
-        if let Some(known) = places.get_mut(place)
+    fn keep_idle(&self, key: &ConnectionKey, sender: Sender) {
+        let mut connections = self.connections.lock();
+        if let Some(known) = connections.get_mut(key)
             && known.idle.len() < MAX_IDLE_EACH
         {
             known.idle.push(sender);
         }
     }
 
-    async fn connect(&self, place: &Place, tls: Arc<ClientConfig>) -> Result<Sender, String> {
-        let stream = dial(&place.host, place.port).await?;
+    async fn connect(&self, key: &ConnectionKey, tls: Arc<ClientConfig>) -> Result<Sender, String> {
+        let stream = dial(&key.host, key.port).await?;
         // Messages are small. Failing to set the option is harmless.
         let _ = stream.set_nodelay(true);
-        let name = ServerName::try_from(place.server_name.clone())
-            .map_err(|_| format!("tls: invalid server name {:?}", place.server_name))?;
+        let name = ServerName::try_from(key.server_name.clone())
+            .map_err(|_| format!("tls: invalid server name {:?}", key.server_name))?;
         let stream = TlsConnector::from(tls)
             .connect(name, stream)
             .await

@@ -201,8 +201,8 @@ impl Cluster {
         check: impl FnOnce(&Value) -> Result<(), E>,
     ) -> Result<Arc<Stored>, E> {
         let collection = collection(kind);
-        let mut consequences = Consequences::of(kind, key, &object);
-        consequences
+        let mut follow_up = FollowUpJobs::of(kind, key, &object);
+        follow_up
             .jobs
             .extend(self.simulated_consequences(kind, key, &object));
         let parents = match expect {
@@ -220,7 +220,7 @@ impl Cluster {
         })?;
         self.hold_addresses(kind, key);
         self.refresh_owners(&collection, key);
-        self.follow(kind, consequences);
+        self.follow(kind, follow_up);
         if &*kind.group == "certificates.k8s.io" {
             self.sign_request(kind, key);
         }
@@ -293,7 +293,7 @@ impl Cluster {
         }
     }
 
-    fn follow(&self, kind: &Arc<Kind>, consequences: Consequences) {
+    fn follow(&self, kind: &Arc<Kind>, follow_up: FollowUpJobs) {
         match (&*kind.group, &*kind.plural) {
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.read_crds(),
             ("admissionregistration.k8s.io", _) => self.read_webhooks(),
@@ -301,7 +301,7 @@ impl Cluster {
             _ => {}
         }
         // After the kinds are updated: the controllers depend on them.
-        for job in consequences.jobs {
+        for job in follow_up.jobs {
             self.jobs.push(job);
         }
     }
@@ -333,11 +333,11 @@ impl Cluster {
 }
 
 /// The jobs for the controllers after a write.
-struct Consequences {
+struct FollowUpJobs {
     jobs: Vec<Job>,
 }
 
-impl Consequences {
+impl FollowUpJobs {
     fn of(kind: &Arc<Kind>, key: &Key, object: &Value) -> Self {
         let mut jobs = Vec::new();
         let terminating = meta::is_terminating(object);

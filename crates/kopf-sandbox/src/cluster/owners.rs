@@ -18,7 +18,7 @@ pub(crate) struct Dependent {
     pub(crate) key: Key,
 }
 
-type Place = (Arc<str>, Key);
+type ObjectId = (Arc<str>, Key);
 
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
@@ -28,38 +28,38 @@ pub(crate) struct Owners {
 #[derive(Debug, Default)]
 struct Index {
     by_owner: HashMap<String, Named>,
-    by_dependent: HashMap<Place, (Arc<Kind>, Vec<OwnerReference>)>,
+    by_dependent: HashMap<ObjectId, (Arc<Kind>, Vec<OwnerReference>)>,
     /// Dependents with owners whose kinds were not served at the last check.
-    unresolved: BTreeSet<Place>,
+    unresolved: BTreeSet<ObjectId>,
 }
 
 /// An owner in the references of its dependents. Removed with the last of them.
 #[derive(Debug, Default)]
 struct Named {
-    dependents: HashSet<Place>,
+    dependents: HashSet<ObjectId>,
     /// Its deletion was observed. Its kind may no longer be served, so it cannot be looked up.
     gone: bool,
 }
 
 impl Index {
-    fn forget(&mut self, place: &Place) -> Vec<OwnerReference> {
-        self.unresolved.remove(place);
-        let Some((_, owners)) = self.by_dependent.remove(place) else {
+    fn forget(&mut self, object_id: &ObjectId) -> Vec<OwnerReference> {
+        self.unresolved.remove(object_id);
+        let Some((_, owners)) = self.by_dependent.remove(object_id) else {
             return Vec::new();
         };
         for owner in &owners {
             if let Some(named) = self.by_owner.get_mut(&owner.uid) {
-                named.dependents.remove(place);
+                named.dependents.remove(object_id);
             }
         }
         owners
     }
 
-    fn dependent(&self, place: &Place) -> Option<Dependent> {
-        let (kind, _) = self.by_dependent.get(place)?;
+    fn dependent(&self, object_id: &ObjectId) -> Option<Dependent> {
+        let (kind, _) = self.by_dependent.get(object_id)?;
         Some(Dependent {
             kind: Arc::clone(kind),
-            key: place.1.clone(),
+            key: object_id.1.clone(),
         })
     }
 }
@@ -81,25 +81,25 @@ impl Owners {
         key: &Key,
     ) -> Vec<OwnerReference> {
         let mut index = self.lock();
-        let place = (Arc::clone(collection), key.clone());
+        let object_id = (Arc::clone(collection), key.clone());
         let stored = store
             .get(collection, key)
             .filter(|stored| mentions_owners(&stored.raw));
-        if stored.is_none() && !index.by_dependent.contains_key(&place) {
+        if stored.is_none() && !index.by_dependent.contains_key(&object_id) {
             return Vec::new();
         }
-        let mut before = index.forget(&place);
+        let mut before = index.forget(&object_id);
         let mut now = Vec::new();
         if let Some(stored) = stored {
             now = meta::owner_references(&stored.value());
             now.retain(|owner| !owner.uid.is_empty());
             for owner in &now {
                 let named = index.by_owner.entry(owner.uid.clone()).or_default();
-                named.dependents.insert(place.clone());
+                named.dependents.insert(object_id.clone());
             }
             if !now.is_empty() {
                 let kind = Arc::clone(&stored.kind);
-                index.by_dependent.insert(place, (kind, now.clone()));
+                index.by_dependent.insert(object_id, (kind, now.clone()));
             }
         }
         // After the additions: an owner that is still referenced must stay marked as deleted.
@@ -135,20 +135,20 @@ impl Owners {
         let Some(named) = index.by_owner.get(uid) else {
             return Vec::new();
         };
-        let mut places: Vec<&Place> = named.dependents.iter().collect();
-        places.sort();
-        places
+        let mut object_ids: Vec<&ObjectId> = named.dependents.iter().collect();
+        object_ids.sort();
+        object_ids
             .into_iter()
-            .filter_map(|place| index.dependent(place))
+            .filter_map(|object_id| index.dependent(object_id))
             .collect()
     }
 
     /// Marks an object as having an owner of a kind that is not served.
     pub(crate) fn mark_unresolved(&self, collection: &Arc<str>, key: &Key) {
         let mut index = self.lock();
-        let place = (Arc::clone(collection), key.clone());
-        if index.by_dependent.contains_key(&place) {
-            index.unresolved.insert(place);
+        let object_id = (Arc::clone(collection), key.clone());
+        if index.by_dependent.contains_key(&object_id) {
+            index.unresolved.insert(object_id);
         }
     }
 
@@ -156,10 +156,10 @@ impl Owners {
     /// order.
     pub(crate) fn take_unresolved(&self) -> Vec<Dependent> {
         let mut index = self.lock();
-        let places = std::mem::take(&mut index.unresolved);
-        places
+        let object_ids = std::mem::take(&mut index.unresolved);
+        object_ids
             .iter()
-            .filter_map(|place| index.dependent(place))
+            .filter_map(|object_id| index.dependent(object_id))
             .collect()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{Cluster, Consequences, collection, crds, parents};
+use super::{Cluster, FollowUpJobs, collection, crds, parents};
 use crate::journal::{Place, Recovered, RecoveredObject};
 use crate::kinds::Kind;
 use crate::store::{Key, Stored};
@@ -81,9 +81,9 @@ impl Cluster {
         let Some(stored) = self.store.get(&collection, &key) else {
             return;
         };
-        let consequences = Consequences::of(&kind, &key, &stored.value());
+        let follow_up = FollowUpJobs::of(&kind, &key, &stored.value());
         self.refresh_owners(&collection, &key);
-        for job in consequences.jobs {
+        for job in follow_up.jobs {
             self.jobs.push(job);
         }
     }

@@ -104,7 +104,7 @@ fn reason(name: &str) -> Option<FieldErrorKind> {
 
 /// The results of the rules.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct RuleResults {
     pub(super) errors: Vec<FieldError>,
     /// Errors of unchanged values, which are tolerated.
     pub(super) forgiven: Vec<FieldError>,
@@ -117,12 +117,12 @@ pub(super) fn evaluate(
     value: &Value,
     old: Option<&Value>,
     path: &Path<'_>,
-    findings: &mut Findings,
+    results: &mut RuleResults,
 ) {
-    if value.is_null() || findings.exhausted || !node.has_expressions {
+    if value.is_null() || results.exhausted || !node.has_expressions {
         return;
     }
-    own_rules(node, value, old, path, findings);
+    own_rules(node, value, old, path, results);
     match value {
         Value::Array(items) => {
             let Some(of) = node.items.as_deref() else {
@@ -131,16 +131,16 @@ pub(super) fn evaluate(
             let before = OldItems::of(node, old);
             for (index, item) in items.iter().enumerate() {
                 let old = before.get(item);
-                evaluate(of, item, old, &path.index(index), findings);
+                evaluate(of, item, old, &path.index(index), results);
             }
         }
         Value::Object(members) => {
             for (key, member) in members {
                 let old = old.and_then(|old| old.get(key));
                 match (node.properties.get(key), &node.additional) {
-                    (Some(of), _) => evaluate(of, member, old, &path.field(key), findings),
+                    (Some(of), _) => evaluate(of, member, old, &path.field(key), results),
                     (None, Additional::Schema(of)) => {
-                        evaluate(of, member, old, &path.key(key), findings);
+                        evaluate(of, member, old, &path.key(key), results);
                     }
                     (None, _) => {}
                 }
@@ -155,7 +155,7 @@ fn own_rules(
     value: &Value,
     old: Option<&Value>,
     path: &Path<'_>,
-    findings: &mut Findings,
+    results: &mut RuleResults,
 ) {
     if node.expressions.is_empty() {
         return;
@@ -186,16 +186,16 @@ fn own_rules(
             Ok(true) => continue,
             Ok(false) => failed(rule, node, value, path, &variables),
             Err(why) => {
-                findings.exhausted = why == OUT_OF_BUDGET;
+                results.exhausted = why == OUT_OF_BUDGET;
                 unevaluated(rule, node, path, &why)
             }
         };
         if unchanged && !rule.uses_old() {
-            findings.forgiven.push(error);
+            results.forgiven.push(error);
         } else {
-            findings.errors.push(error);
+            results.errors.push(error);
         }
-        if findings.exhausted {
+        if results.exhausted {
             return;
         }
     }

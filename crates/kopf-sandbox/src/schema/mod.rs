@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use self::default::Nulls;
 pub(crate) use self::defaults::defaults;
-use self::expressions::Findings;
+use self::expressions::RuleResults;
 pub(crate) use self::expressions::{Purpose, expression_problem, leads_somewhere};
 use self::node::Node;
 pub(crate) use self::node::TYPE_NAMES;
@@ -119,7 +119,7 @@ impl Structural {
         old: Option<&Value>,
         mut errors: Vec<FieldError>,
     ) -> Verdict {
-        let mut findings = Findings::default();
+        let mut results = RuleResults::default();
         if !self.root.has_expressions {
             return Verdict {
                 errors,
@@ -133,13 +133,13 @@ impl Structural {
         if errors.iter().any(blocks) {
             errors.push(FieldError::invalid("<nil>", &Value::Null, UNCHECKED));
         } else {
-            expressions::evaluate(&self.root, object, old, &Path::Root, &mut findings);
-            errors.extend(findings.errors);
+            expressions::evaluate(&self.root, object, old, &Path::Root, &mut results);
+            errors.extend(results.errors);
         }
         let warning = |error: FieldError| format!("{}: {}", error.field, error.message);
         Verdict {
             errors,
-            warnings: findings.forgiven.into_iter().map(warning).collect(),
+            warnings: results.forgiven.into_iter().map(warning).collect(),
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) enum State {
 
 /// A state with the time until it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct TimedState {
     pub(super) state: State,
     /// Restarts of containers.
     pub(super) restarts: i64,
@@ -60,7 +60,7 @@ pub(super) struct Moment {
     pub(super) next: Option<Duration>,
 }
 
-impl Moment {
+impl TimedState {
     fn lasting(state: State) -> Self {
         Self {
             state,
@@ -83,42 +83,42 @@ pub(super) fn at(
     policy: &str,
     age: Duration,
     timing: Timing,
-) -> Moment {
+) -> TimedState {
     let Some(running) = age.checked_sub(timing.ready_after) else {
-        return Moment::until(State::Creating, timing.ready_after.saturating_sub(age));
+        return TimedState::until(State::Creating, timing.ready_after.saturating_sub(age));
     };
     let exit = match behaviour {
         Some(Behaviour::ImagePullError) => return pulling(running),
-        Some(Behaviour::NeverReady) => return Moment::lasting(State::Unready),
+        Some(Behaviour::NeverReady) => return TimedState::lasting(State::Unready),
         Some(Behaviour::CrashLoop) => Exit::ERROR,
         Some(Behaviour::OomKill) => Exit::OUT_OF_MEMORY,
         // A pod that is already bound is not affected.
         Some(Behaviour::Pending) | None => return working(policy, running, timing),
     };
     if policy == "Never" {
-        return Moment::lasting(State::Ended(exit));
+        return TimedState::lasting(State::Ended(exit));
     }
     crashing(exit, running)
 }
 
-fn working(policy: &str, running: Duration, timing: Timing) -> Moment {
+fn working(policy: &str, running: Duration, timing: Timing) -> TimedState {
     if policy == "Always" {
-        return Moment::lasting(State::Ready);
+        return TimedState::lasting(State::Ready);
     }
     match timing.running_for.checked_sub(running) {
-        Some(left) if !left.is_zero() => Moment::until(State::Ready, left),
-        _ => Moment::lasting(State::Ended(Exit::SUCCESS)),
+        Some(left) if !left.is_zero() => TimedState::until(State::Ready, left),
+        _ => TimedState::lasting(State::Ended(Exit::SUCCESS)),
     }
 }
 
-fn pulling(trying: Duration) -> Moment {
+fn pulling(trying: Duration) -> TimedState {
     match PULL_BACK_OFF.checked_sub(trying) {
-        Some(left) if !left.is_zero() => Moment::until(State::Pulling("ErrImagePull"), left),
-        _ => Moment::lasting(State::Pulling("ImagePullBackOff")),
+        Some(left) if !left.is_zero() => TimedState::until(State::Pulling("ErrImagePull"), left),
+        _ => TimedState::lasting(State::Pulling("ImagePullBackOff")),
     }
 }
 
-fn crashing(exit: Exit, since_first: Duration) -> Moment {
+fn crashing(exit: Exit, since_first: Duration) -> TimedState {
     let (mut restarts, mut back_off, mut left) = (0, FIRST_BACK_OFF, since_first);
     while let Some(rest) = left.checked_sub(back_off) {
         if back_off == LONGEST_BACK_OFF {
@@ -132,7 +132,7 @@ fn crashing(exit: Exit, since_first: Duration) -> Moment {
         left = rest;
         back_off = (back_off * 2).min(LONGEST_BACK_OFF);
     }
-    Moment {
+    TimedState {
         state: State::BackOff(exit),
         restarts,
         next: Some(back_off.saturating_sub(left)),
@@ -148,7 +148,7 @@ mod tests {
         running_for: Duration::from_secs(5),
     };
 
-    fn state(behaviour: Option<Behaviour>, policy: &str, seconds: u64) -> Moment {
+    fn state(behaviour: Option<Behaviour>, policy: &str, seconds: u64) -> TimedState {
         at(behaviour, policy, Duration::from_secs(seconds), TIMING)
     }
 
@@ -157,7 +157,7 @@ mod tests {
         let creating = at(None, "Always", Duration::from_millis(400), TIMING);
         assert_eq!(creating.state, State::Creating);
         assert_eq!(creating.next, Some(Duration::from_millis(600)));
-        assert_eq!(state(None, "Always", 1), Moment::lasting(State::Ready));
+        assert_eq!(state(None, "Always", 1), TimedState::lasting(State::Ready));
     }
 
     #[test]

@@ -98,24 +98,24 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
     let track = simulator.track(&pod, behaviour);
     let age = track.since.elapsed();
     let policy = text(&pod, "/spec/restartPolicy");
-    let moment = lifecycle::at(behaviour, policy, age, simulator.settings.timing);
-    if let Some(next) = moment.next {
+    let timed = lifecycle::at(behaviour, policy, age, simulator.settings.timing);
+    if let Some(next) = timed.next {
         // Timers fire at whole milliseconds: one more ensures that the next state has begun.
         simulator.wake(Simulated::Pods, key, next + Duration::from_millis(1));
     }
     let has_started = list(&pod, "/status/containerStatuses")
         .iter()
         .any(|status| status["containerID"].is_string());
-    if moment.state == State::Creating && has_started {
+    if timed.state == State::Creating && has_started {
         return Ok(()); // it is about to recover or to fail
     }
     let address = match text(&pod, "/status/podIP") {
-        "" if moment.state != State::Creating => pod_address(simulator.next_number()),
+        "" if timed.state != State::Creating => pod_address(simulator.next_number()),
         known => known.to_owned(),
     };
     let view = View {
-        state: moment.state,
-        restarts: track.restarts + moment.restarts,
+        state: timed.state,
+        restarts: track.restarts + timed.restarts,
         address: &address,
         host: &host_address(text(&pod, "/spec/nodeName")),
         now: &client.now(),

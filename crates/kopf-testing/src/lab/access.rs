@@ -14,14 +14,14 @@ pub(super) struct Access {
 }
 
 /// The path of a resource.
-struct Place {
+struct ResourcePath {
     /// `/api/v1` or `/apis/<group>/<version>`.
     root: String,
     plural: String,
     namespaced: bool,
 }
 
-impl Place {
+impl ResourcePath {
     fn path(&self, namespace: Option<&str>, name: &str) -> String {
         let Self { root, plural, .. } = self;
         let namespace = namespace.unwrap_or("default");
@@ -48,11 +48,11 @@ impl Access {
 
     pub(super) async fn apply(&self, object: Value) -> Result<Value, Refusal> {
         let reference = ObjectRef::from(&object);
-        let place = self.place(&reference.kind).await;
-        let path = place.path_of(&reference);
-        let collection = place.path(reference.namespace.as_deref(), "");
+        let resource_path = self.resource_path(&reference.kind).await;
+        let path = resource_path.path_of(&reference);
+        let collection = resource_path.path(reference.namespace.as_deref(), "");
         let collection = collection.trim_end_matches('/');
-        if place.namespaced {
+        if resource_path.namespaced {
             self.ensure_namespace(reference.namespace.as_deref()).await;
         }
         let (code, answer) = self
@@ -70,7 +70,7 @@ impl Access {
     }
 
     pub(super) async fn get(&self, object: &ObjectRef) -> Value {
-        let path = self.place(&object.kind).await.path_of(object);
+        let path = self.resource_path(&object.kind).await.path_of(object);
         match self.request(Method::GET, &path, "", &Value::Null).await {
             (200, object) => object,
             (404, _) => Value::Null,
@@ -79,8 +79,10 @@ impl Access {
     }
 
     pub(super) async fn list(&self, resource: &str) -> Vec<Value> {
-        let place = self.place(&KindRef::named(resource)).await;
-        let mut list = self.read(&format!("{}/{}", place.root, place.plural)).await;
+        let resource_path = self.resource_path(&KindRef::named(resource)).await;
+        let mut list = self
+            .read(&format!("{}/{}", resource_path.root, resource_path.plural))
+            .await;
         let api_version = list["apiVersion"].take();
         let kind = list["kind"].as_str().unwrap_or_default();
         let kind = json!(kind.strip_suffix("List").unwrap_or(kind));
@@ -101,7 +103,7 @@ impl Access {
         subresource: Option<&str>,
         patch: &Value,
     ) -> Result<Value, Refusal> {
-        let mut path = self.place(&object.kind).await.path_of(object);
+        let mut path = self.resource_path(&object.kind).await.path_of(object);
         if let Some(subresource) = subresource {
             path = format!("{path}/{subresource}");
         }
@@ -109,7 +111,7 @@ impl Access {
     }
 
     pub(super) async fn delete(&self, object: &ObjectRef) -> Result<(), Refusal> {
-        let path = self.place(&object.kind).await.path_of(object);
+        let path = self.resource_path(&object.kind).await.path_of(object);
         let (code, answer) = self.request(Method::DELETE, &path, "", &Value::Null).await;
         match code {
             200..300 => Ok(()),
@@ -175,7 +177,7 @@ impl Access {
     }
 
     /// Finds a resource by discovery.
-    async fn place(&self, kind: &KindRef) -> Place {
+    async fn resource_path(&self, kind: &KindRef) -> ResourcePath {
         match kind {
             KindRef::Kind { api_version, kind } => {
                 let root = match api_version.split_once('/') {
@@ -190,7 +192,7 @@ impl Access {
         .unwrap_or_else(|| panic!("the API has no such kind: {kind:?}; is its CRD installed?"))
     }
 
-    async fn find_named(&self, name: &str, group: Option<&str>) -> Option<Place> {
+    async fn find_named(&self, name: &str, group: Option<&str>) -> Option<ResourcePath> {
         let mut roots = Vec::new();
         if group.is_none_or(str::is_empty) {
             roots.push("/api/v1".to_owned());
@@ -212,14 +214,14 @@ impl Access {
                 || short.any(|short| short == name)
         };
         for root in roots {
-            if let Some(place) = self.find(&root, called).await {
-                return Some(place);
+            if let Some(resource_path) = self.find(&root, called).await {
+                return Some(resource_path);
             }
         }
         None
     }
 
-    async fn find(&self, root: &str, predicate: impl Fn(&Value) -> bool) -> Option<Place> {
+    async fn find(&self, root: &str, predicate: impl Fn(&Value) -> bool) -> Option<ResourcePath> {
         let (code, found) = self.request(Method::GET, root, "", &Value::Null).await;
         if code == 404 {
             return None;
@@ -229,7 +231,7 @@ impl Access {
             let name = resource["name"].as_str().unwrap_or_default();
             !name.contains('/') && predicate(resource)
         })?;
-        Some(Place {
+        Some(ResourcePath {
             root: root.to_owned(),
             plural: resource["name"].as_str()?.to_owned(),
             namespaced: resource["namespaced"] == true,

@@ -33,15 +33,15 @@ pub struct Call {
 
 impl Call {
     pub(super) fn new(verb: &'static str, path: &str, content_type: &str, body: &[u8]) -> Self {
-        let place = Place::of(path);
+        let parts = PathParts::of(path);
         Self {
             verb,
             path: path.to_owned(),
-            group: place.group.to_owned(),
-            resource: place.resource.to_owned(),
-            subresource: place.subresource.map(str::to_owned),
-            namespace: place.namespace.map(str::to_owned),
-            name: place.name.map(str::to_owned),
+            group: parts.group.to_owned(),
+            resource: parts.resource.to_owned(),
+            subresource: parts.subresource.map(str::to_owned),
+            namespace: parts.namespace.map(str::to_owned),
+            name: parts.name.map(str::to_owned),
             content_type: content_type.to_owned(),
             body: serde_json::from_slice(body).unwrap_or_default(),
             status: None,
@@ -79,7 +79,7 @@ pub(super) fn verb(method: &Method) -> Option<&'static str> {
 
 /// The parts of a path.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Place<'a> {
+struct PathParts<'a> {
     group: &'a str,
     resource: &'a str,
     namespace: Option<&'a str>,
@@ -87,7 +87,7 @@ struct Place<'a> {
     subresource: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PathParts<'a> {
     fn of(path: &'a str) -> Self {
         let mut steps = path.split('/').filter(|step| !step.is_empty()).peekable();
         let group = match steps.next() {
@@ -96,24 +96,24 @@ impl<'a> Place<'a> {
             _ => return Self::default(),
         };
         let _version = steps.next();
-        let mut place = Self {
+        let mut parts = Self {
             group,
             resource: steps.next().unwrap_or_default(),
             name: steps.next(),
             ..Self::default()
         };
         // `namespaces/<name>/<resource>`, but `namespaces/<name>/status` belongs to the namespace.
-        if place.resource == "namespaces"
+        if parts.resource == "namespaces"
             && steps
                 .peek()
                 .is_some_and(|step| !matches!(*step, "status" | "finalize"))
         {
-            place.namespace = place.name;
-            place.resource = steps.next().unwrap_or_default();
-            place.name = steps.next();
+            parts.namespace = parts.name;
+            parts.resource = steps.next().unwrap_or_default();
+            parts.name = steps.next();
         }
-        place.subresource = steps.next();
-        place
+        parts.subresource = steps.next();
+        parts
     }
 }
 
@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn paths_are_parsed() {
-        let place = Place::of("/apis/kopf.dev/v1/namespaces/ns/kopfexamples/obj/status");
+        let parts = PathParts::of("/apis/kopf.dev/v1/namespaces/ns/kopfexamples/obj/status");
         assert_eq!(
-            place,
-            Place {
+            parts,
+            PathParts {
                 group: "kopf.dev",
                 resource: "kopfexamples",
                 namespace: Some("ns"),
@@ -134,16 +134,16 @@ mod tests {
                 subresource: Some("status"),
             }
         );
-        let place = Place::of("/api/v1/namespaces/ns/events");
-        assert_eq!((place.resource, place.namespace), ("events", Some("ns")));
-        let place = Place::of("/api/v1/namespaces/ns");
-        assert_eq!((place.resource, place.name), ("namespaces", Some("ns")));
-        let place = Place::of("/api/v1/namespaces/ns/status");
+        let parts = PathParts::of("/api/v1/namespaces/ns/events");
+        assert_eq!((parts.resource, parts.namespace), ("events", Some("ns")));
+        let parts = PathParts::of("/api/v1/namespaces/ns");
+        assert_eq!((parts.resource, parts.name), ("namespaces", Some("ns")));
+        let parts = PathParts::of("/api/v1/namespaces/ns/status");
         assert_eq!(
-            (place.name, place.subresource),
+            (parts.name, parts.subresource),
             (Some("ns"), Some("status"))
         );
-        assert_eq!(Place::of("/version"), Place::default());
+        assert_eq!(PathParts::of("/version"), PathParts::default());
     }
 
     #[test]

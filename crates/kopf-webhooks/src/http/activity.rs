@@ -36,11 +36,11 @@ pub(super) struct Activity {
 
 /// Guard of a body that waits for memory.
 #[derive(Debug)]
-pub(super) struct Starved<'a>(&'a Activity);
+pub(super) struct StarvedGuard<'a>(&'a Activity);
 
 /// Guard of a review under way.
 #[derive(Debug)]
-pub(super) struct UnderWay<'a>(&'a Activity);
+pub(super) struct ReviewGuard<'a>(&'a Activity);
 
 impl Activity {
     pub(super) fn new() -> Self {
@@ -65,9 +65,9 @@ impl Activity {
     }
 
     /// Records the beginning of a review.
-    pub(super) fn review(&self) -> UnderWay<'_> {
+    pub(super) fn review(&self) -> ReviewGuard<'_> {
         self.reviews.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self)
+        ReviewGuard(self)
     }
 
     /// Returns the time since the last activity; `None` if a review is under way.
@@ -119,9 +119,9 @@ impl Activity {
     }
 
     /// Records a body that waits for memory.
-    pub(super) fn starved(&self) -> Starved<'_> {
+    pub(super) fn starved(&self) -> StarvedGuard<'_> {
         self.starved.fetch_add(1, Ordering::Relaxed);
-        Starved(self)
+        StarvedGuard(self)
     }
 
     /// Returns `true` if the client has not sent data for long, while the server was ready for it.
@@ -155,21 +155,21 @@ impl Activity {
     }
 }
 
-impl Drop for Starved<'_> {
+impl Drop for StarvedGuard<'_> {
     fn drop(&mut self) {
         self.0.fed();
         self.0.starved.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl UnderWay<'_> {
+impl ReviewGuard<'_> {
     /// Records the completion of the review.
     pub(super) fn succeeded(&self) {
         self.0.answered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for ReviewGuard<'_> {
     fn drop(&mut self) {
         self.0.touch();
         self.0.reviews.fetch_sub(1, Ordering::Relaxed);

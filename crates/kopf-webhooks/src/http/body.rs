@@ -17,7 +17,7 @@ const DISCARDED: usize = 4;
 
 /// A body with the memory permits it holds.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct ReadBody {
     pub(super) bytes: Bytes,
     _held: Held,
 }
@@ -32,7 +32,7 @@ pub(super) async fn read<B: Body<Data = Bytes> + Unpin>(
     body: &mut B,
     memory: &Memory,
     limits: &Limits,
-) -> Result<Text, Rejection> {
+) -> Result<ReadBody, Rejection> {
     let is_too_large = body.size_hint().lower() > limits.body as u64;
     let mut reading = Reading {
         memory,
@@ -126,7 +126,7 @@ impl Reading<'_> {
         Rejection::unreadable(reason, &beginning)
     }
 
-    fn finish(self) -> Text {
+    fn finish(self) -> ReadBody {
         let Self {
             mut held,
             first,
@@ -135,17 +135,17 @@ impl Reading<'_> {
         } = self;
         held.complete();
         let bytes = if all.is_empty() { first } else { all.freeze() };
-        Text { bytes, _held: held }
+        ReadBody { bytes, _held: held }
     }
 }
 
 /// Takes the memory for the parsed values of a body.
 pub(super) async fn unfold(
-    text: &Text,
+    content: &ReadBody,
     memory: &Memory,
     limits: &Limits,
 ) -> Result<Option<OwnedSemaphorePermit>, Rejection> {
-    let unfolding = memory.unfold(&text.bytes);
+    let unfolding = memory.unfold(&content.bytes);
     let unfolded = timeout(limits.body_time, unfolding).await;
     unfolded.map_err(|_| Rejection::Busy)?
 }
@@ -248,8 +248,12 @@ mod tests {
         let limits = limits();
         let memory = memory(&Arc::new(Pool::new(&limits)));
         for sizes in [&[][..], &[10], &[10, 0, 20], &[0, 60_000, 39_999, 1]] {
-            let text = read(&mut pieces(sizes), &memory, &limits).await.unwrap();
-            assert_eq!(text.bytes.len(), sizes.iter().sum::<usize>(), "{sizes:?}");
+            let content = read(&mut pieces(sizes), &memory, &limits).await.unwrap();
+            assert_eq!(
+                content.bytes.len(),
+                sizes.iter().sum::<usize>(),
+                "{sizes:?}"
+            );
         }
         let refused = read(&mut pieces(&[60_000, 40_001]), &memory, &limits).await;
         assert_eq!(denied_uid(refused.unwrap_err()), None);
@@ -294,8 +298,8 @@ mod tests {
         let memory = memory(&Arc::new(Pool::new(&limits)));
         let piece = Bytes::from(vec![1; 1000]);
         let mut body = body_of([piece.clone()].into());
-        let text = read(&mut body, &memory, &limits).await.unwrap();
-        assert_eq!(text.bytes.as_ptr(), piece.as_ptr());
+        let content = read(&mut body, &memory, &limits).await.unwrap();
+        assert_eq!(content.bytes.as_ptr(), piece.as_ptr());
     }
 
     #[tokio::test(start_paused = true)]

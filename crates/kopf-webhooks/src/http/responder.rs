@@ -18,7 +18,7 @@ use tracing::{debug, error, warn};
 
 use super::Route;
 use super::activity::Activity;
-use super::body::{Text, discard, read, unfold};
+use super::body::{ReadBody, discard, read, unfold};
 use super::headers::headers;
 use super::memory::{Memory, Pool};
 use super::rejection::{Rejection, json};
@@ -84,7 +84,7 @@ impl Session {
         let (head, mut body) = request.into_parts();
         let is_http2 = head.version == Version::HTTP_2;
         let mut response = match self.review(&head, &mut body).await {
-            Ok(text) => json(text),
+            Ok(content) => json(content),
             Err(rejection) => {
                 report(&head, &rejection);
                 let is_sending = !is_waiting(&head.headers) && !body.is_end_stream();
@@ -117,15 +117,15 @@ impl Session {
             let limit = limits.body;
             return Err(Rejection::unreadable(Unreadable::TooLarge { limit }, &[]));
         }
-        let text = read(body, &self.memory, limits).await?;
-        let under_way = self.activity.review();
-        let _unfolded = unfold(&text, &self.memory, limits).await?;
-        let reviewed = timeout(limits.review_time, self.ask(head, webhook, text));
+        let content = read(body, &self.memory, limits).await?;
+        let guard = self.activity.review();
+        let _unfolded = unfold(&content, &self.memory, limits).await?;
+        let reviewed = timeout(limits.review_time, self.ask(head, webhook, content));
         let reviewed = reviewed
             .await
             .map_err(|_| Rejection::Overdue(limits.review_time))??;
         let response = serde_json::to_vec(&reviewed).map_err(Rejection::Serialization)?;
-        under_way.succeeded();
+        guard.succeeded();
         Ok(response)
     }
 
@@ -133,18 +133,18 @@ impl Session {
         &self,
         head: &Parts,
         webhook: Option<String>,
-        text: Text,
+        content: ReadBody,
     ) -> Result<Value, Rejection> {
         let responder = &*self.responder;
         // The semaphore is never closed. Bodies are not parsed before there is a permit.
         let permit = responder.permits.acquire().await;
         let _permit = permit.map_err(|_| Rejection::Busy)?;
-        let review = parse(&text.bytes).map_err(|error| match error {
-            ParseError::TooDeep(_) => Rejection::unreadable(Unreadable::TooDeep, &text.bytes),
+        let review = parse(&content.bytes).map_err(|error| match error {
+            ParseError::TooDeep(_) => Rejection::unreadable(Unreadable::TooDeep, &content.bytes),
             error => Rejection::Json(error),
         })?;
         // Frees its memory for other requests.
-        drop(text);
+        drop(content);
         let mut incoming = Incoming::new(review);
         incoming.webhook = webhook;
         incoming.headers = headers(head);

@@ -13,7 +13,7 @@ use tracing::debug;
 
 use self::process::{Command, Process};
 use crate::address::{accessible, listened, url};
-use crate::endpoint::{Announcement, Endpoint, FILE_CHECK_INTERVAL, Plan};
+use crate::endpoint::{Announcement, Endpoint, EndpointOptions, FILE_CHECK_INTERVAL};
 use crate::tls::Options;
 use crate::{Error, Limits};
 
@@ -35,7 +35,7 @@ use crate::{Error, Limits};
 /// ```
 #[derive(Clone)]
 pub struct NgrokTunnel {
-    plan: Plan,
+    options: EndpointOptions,
     token: Option<String>,
     region: Option<String>,
     binary: PathBuf,
@@ -55,7 +55,7 @@ impl NgrokTunnel {
             ..Options::default()
         };
         Self {
-            plan: Plan {
+            options: EndpointOptions {
                 // Only the local ngrok program connects.
                 addr: Some("127.0.0.1".to_owned()),
                 port: 0,
@@ -74,21 +74,21 @@ impl NgrokTunnel {
     /// Sets the address of the server behind the tunnel. Default: `127.0.0.1`.
     #[must_use]
     pub fn addr(mut self, addr: impl Into<String>) -> Self {
-        self.plan.addr = Some(addr.into());
+        self.options.addr = Some(addr.into());
         self
     }
 
     /// Sets the port of the server behind the tunnel. Default: 0, any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
-        self.plan.port = port;
+        self.options.port = port;
         self
     }
 
     /// Sets the root path of all webhooks. Default: none.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
-        self.plan.path = Some(path.into());
+        self.options.path = Some(path.into());
         self
     }
 
@@ -116,13 +116,13 @@ impl NgrokTunnel {
     /// Sets the limits of the server behind the tunnel.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.plan.limits = limits;
+        self.options.limits = limits;
         self
     }
 
     async fn run(&self, operator: Arc<dyn Serving>, shutdown: Shutdown) -> Result<(), Error> {
-        let endpoint = Endpoint::open(&self.plan, None).await?;
-        let addr = listened(self.plan.addr.as_deref())?;
+        let endpoint = Endpoint::open(&self.options, None).await?;
+        let addr = listened(self.options.addr.as_deref())?;
         let upstream = url("http", &accessible(addr), endpoint.port(), "");
         let path = endpoint.path().to_owned();
         let command = Command {
@@ -162,9 +162,9 @@ impl NgrokTunnel {
 impl fmt::Debug for NgrokTunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NgrokTunnel")
-            .field("addr", &self.plan.addr)
-            .field("port", &self.plan.port)
-            .field("path", &self.plan.path)
+            .field("addr", &self.options.addr)
+            .field("port", &self.options.port)
+            .field("path", &self.options.path)
             .field("region", &self.region)
             .field("binary", &self.binary)
             .finish_non_exhaustive()

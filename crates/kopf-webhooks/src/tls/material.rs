@@ -153,10 +153,10 @@ fn authorities(options: &Options, files: &Files) -> Result<Option<Bundle>, Error
     Ok(Some(Bundle::new(authorities)))
 }
 
-type Given = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type CertificateAndKey = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// Returns the certificate and the key in the options, if there are any.
-fn given(options: &Options, files: &Files) -> Result<Option<Given>, Error> {
+fn given(options: &Options, files: &Files) -> Result<Option<CertificateAndKey>, Error> {
     let certificate = options.certfile.as_ref().zip(files.certfile.as_ref());
     let key = options.pkeyfile.as_ref().zip(files.pkeyfile.as_ref());
     let Some(((certfile, certificate), (pkeyfile, key))) = certificate.zip(key) else {

@@ -5,7 +5,7 @@ use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::json;
 
 use crate::client::Connecting;
-use crate::operator::{Play, review};
+use crate::operator::{Setup, review};
 
 /// Returns a certificate of an API server.
 fn certificate(common_name: &str, name: &str) -> Vec<u8> {
@@ -40,25 +40,25 @@ async fn local_clusters_are_detected() {
         (Some(certificate("x", "x")), None, "localhost"),
         (None, None, "localhost"),
     ] {
-        let play = || {
-            let mut play = Play::allowing();
-            play.certificate.clone_from(&certificate);
-            play.version = version.cloned();
-            play
+        let setup = || {
+            let mut setup = Setup::allowing();
+            setup.certificate.clone_from(&certificate);
+            setup.version = version.cloned();
+            setup
         };
-        let running = play().run(Server::auto()).await;
+        let running = setup().run(Server::auto()).await;
         let url = format!("https://{host}:{}", running.port());
         assert_eq!(running.url(), url);
         let mut client = Connecting::to(&running.config).connect().await.unwrap();
         assert_eq!(client.review("/x", &review("u")).await.unwrap().status, 200);
 
         // An explicit host takes precedence over the detection.
-        let running = play().run(Server::auto().host("said.example")).await;
+        let running = setup().run(Server::auto().host("said.example")).await;
         assert!(running.url().starts_with("https://said.example:"));
 
         if host != "localhost" {
             let tunnel = AutoTunnel::new().addr("127.0.0.1").path("/hooks");
-            let running = play().run(tunnel).await;
+            let running = setup().run(tunnel).await;
             let url = format!("https://{host}:{}/hooks", running.port());
             assert_eq!(running.url(), url);
         }
@@ -67,13 +67,13 @@ async fn local_clusters_are_detected() {
 
 #[tokio::test]
 async fn local_servers_listen_on_the_loopback_interface_only() {
-    let play = || {
-        let mut play = Play::allowing();
-        play.is_loopback = true;
-        play
+    let setup = || {
+        let mut setup = Setup::allowing();
+        setup.is_loopback = true;
+        setup
     };
     for server in [Server::new(), Server::auto(), Server::k3d()] {
-        let running = play().run(server).await;
+        let running = setup().run(server).await;
         let url = format!("https://127.0.0.1:{}", running.port());
         assert_eq!(running.url(), url);
         let mut client = Connecting::to(&running.config).connect().await.unwrap();
@@ -82,7 +82,7 @@ async fn local_servers_listen_on_the_loopback_interface_only() {
         let elsewhere = tokio::net::TcpStream::connect(("127.0.0.2", running.port())).await;
         assert!(elsewhere.is_err());
     }
-    let running = play().run(Server::new().addr("0.0.0.0")).await;
+    let running = setup().run(Server::new().addr("0.0.0.0")).await;
     let elsewhere = tokio::net::TcpStream::connect(("127.0.0.2", running.port())).await;
     assert!(elsewhere.is_ok(), "an explicit address is respected");
 }

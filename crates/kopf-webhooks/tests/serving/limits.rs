@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use crate::client::Connecting;
-use crate::operator::{Play, allowed, review};
+use crate::operator::{Setup, allowed, review};
 
 fn server(limits: Limits) -> Server {
     Server::new().addr("127.0.0.1").limits(limits)
@@ -52,7 +52,7 @@ impl Slow {
 }
 
 async fn hold_a_thousand(limits: Limits) {
-    let running = Play::allowing().run(server(limits)).await;
+    let running = Setup::allowing().run(server(limits)).await;
     let connecting = Connecting::to(&running.config);
     let mut early = connecting.connect().await.unwrap();
     assert_eq!(
@@ -96,7 +96,7 @@ async fn slow_connections_do_not_block_others_at_a_low_limit() {
 async fn connections_without_a_request_time_out() {
     let mut limits = Limits::default();
     limits.header_time = Duration::from_millis(500);
-    let running = Play::allowing().run(server(limits)).await;
+    let running = Setup::allowing().run(server(limits)).await;
     let connecting = Connecting::to(&running.config);
     let mut slow = Slow::begin(&connecting, 1).await;
     for stream in &mut slow.plain {
@@ -117,7 +117,7 @@ async fn connections_without_a_request_time_out() {
 async fn idle_connections_time_out() {
     let mut limits = Limits::default();
     limits.idle_time = Duration::from_millis(300);
-    let running = Play::allowing().run(server(limits)).await;
+    let running = Setup::allowing().run(server(limits)).await;
     for is_http2 in [false, true] {
         let mut connecting = Connecting::to(&running.config);
         connecting.is_http2 = is_http2;
@@ -134,7 +134,7 @@ async fn idle_connections_time_out() {
 async fn missing_bodies_time_out() {
     let mut limits = Limits::default();
     limits.body_time = Duration::from_millis(50);
-    let running = Play::allowing().run(server(limits)).await;
+    let running = Setup::allowing().run(server(limits)).await;
     let mut slow = Slow::begin(&Connecting::to(&running.config), 1).await;
     let mut response = Vec::new();
     let _ = slow.tls[1].read_to_end(&mut response).await;
@@ -155,7 +155,7 @@ async fn reviews_under_way_are_not_displaced() {
     let begun = tokio::sync::Mutex::new(begun);
     let release = Arc::new(tokio::sync::Notify::new());
     let released = Arc::clone(&release);
-    let waiting = Play::new(move |incoming| {
+    let waiting = Setup::new(move |incoming| {
         let (begin, released) = (begin.clone(), Arc::clone(&released));
         async move {
             if incoming.webhook.as_deref() == Some("slow") {
@@ -186,7 +186,7 @@ async fn reviews_under_way_are_not_displaced() {
 
 #[tokio::test]
 async fn reviews_under_way_are_finished_when_the_server_stops() {
-    let slow = Play::new(|incoming| async move {
+    let slow = Setup::new(|incoming| async move {
         tokio::time::sleep(Duration::from_millis(300)).await;
         Ok(allowed(&incoming.review))
     });
@@ -222,7 +222,7 @@ async fn reviews_under_way_are_finished_when_the_server_stops() {
 async fn connections_and_reviews_end_with_the_server() {
     let under_way = Arc::new(());
     let held = Arc::clone(&under_way);
-    let hanging = Play::new(move |_| {
+    let hanging = Setup::new(move |_| {
         let held = Arc::clone(&held);
         async move {
             std::future::pending::<()>().await;
@@ -273,7 +273,7 @@ async fn clients_that_hold_all_memory_do_not_block_others() {
     // The timeouts never expire in this test.
     limits.body_time = Duration::from_secs(600);
     let size = limits.body;
-    let running = Play::allowing().run(server(limits)).await;
+    let running = Setup::allowing().run(server(limits)).await;
     let connecting = Connecting::to(&running.config);
     let config = connecting.tls_config();
     let head = format!("POST /check HTTP/1.1\r\nhost: x\r\ncontent-length: {size}\r\n\r\n");
@@ -307,7 +307,7 @@ async fn small_bodies_with_too_many_values_are_rejected() {
     let mut limits = Limits::default();
     limits.body = 1024 * 1024;
     limits.memory = limits.body;
-    let running = Play::allowing().run(server(limits)).await;
+    let running = Setup::allowing().run(server(limits)).await;
     for is_http2 in [false, true] {
         let mut connecting = Connecting::to(&running.config);
         connecting.is_http2 = is_http2;

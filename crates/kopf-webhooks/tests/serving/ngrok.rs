@@ -10,7 +10,7 @@ use kopf_webhooks::{AutoTunnel, Error, NgrokTunnel};
 use tempfile::TempDir;
 
 use crate::client::Connecting;
-use crate::operator::{Play, review};
+use crate::operator::{Setup, review};
 
 /// Creates a program with this script. Its arguments and its process id are in files of the folder.
 fn stand_in(folder: &TempDir, script: &str) -> PathBuf {
@@ -56,7 +56,7 @@ async fn public_url_is_announced_and_the_local_server_serves() {
         .path("/hooks")
         .token("hunter2")
         .region("eu");
-    let running = Play::allowing().run(tunnel).await;
+    let running = Setup::allowing().run(tunnel).await;
     assert_eq!(running.url(), "https://e5fc.ngrok.test/hooks");
     assert_eq!(running.config.ca_bundle, None);
 
@@ -88,7 +88,7 @@ async fn public_url_is_announced_and_the_local_server_serves() {
 }
 
 async fn failure(tunnel: NgrokTunnel) -> Error {
-    let Err(error) = Play::allowing().try_run(tunnel).await else {
+    let Err(error) = Setup::allowing().try_run(tunnel).await else {
         panic!("it runs");
     };
     *error.downcast().expect("it is an error of this crate")
@@ -151,7 +151,7 @@ async fn exit_is_detected_despite_child_processes() {
         left.display()
     );
     let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
-    let running = Play::allowing().run(tunnel).await;
+    let running = Setup::allowing().run(tunnel).await;
     let error = running.ended().await.to_string();
     let pid = read(&folder, "left");
     assert!(is_running(&pid), "it has the outputs open");
@@ -166,7 +166,7 @@ async fn program_that_closes_its_output_is_an_error() {
     let folder = TempDir::new().unwrap();
     let script = format!("{STARTED}exec sleep 1000 >/dev/null 2>&1");
     let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
-    let running = Play::allowing().run(tunnel).await;
+    let running = Setup::allowing().run(tunnel).await;
     let error = running.ended().await.to_string();
     assert!(error.contains("it closed its output"), "{error}");
 }
@@ -181,7 +181,7 @@ async fn broken_tunnel_ends_the_server() {
          echo '{{\"lvl\":\"crit\",\"msg\":\"session lost\"}}'; exit 3"
     );
     let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
-    let running = Play::allowing().run(tunnel).await;
+    let running = Setup::allowing().run(tunnel).await;
     let error = running.ended().await.to_string();
     assert_eq!(error, "ngrok has ended (exit status: 3): session lost");
 }
@@ -196,7 +196,7 @@ async fn new_public_url_is_announced() {
          exec sleep 1000"
     );
     let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
-    let mut running = Play::allowing().run(tunnel.path("/hooks")).await;
+    let mut running = Setup::allowing().run(tunnel.path("/hooks")).await;
     assert_eq!(running.url(), "https://e5fc.ngrok.test/hooks");
     let config = running.next_config().await;
     assert_eq!(
@@ -213,7 +213,7 @@ const INNER: &str = "KOPF_TEST_STAND_IN";
 async fn unknown_clusters_use_ngrok_from_the_search_path() {
     if std::env::var_os(INNER).is_some() {
         let tunnel = AutoTunnel::new().path("/hooks");
-        let running = Play::allowing().run(tunnel).await;
+        let running = Setup::allowing().run(tunnel).await;
         assert_eq!(running.url(), "https://e5fc.ngrok.test/hooks");
         assert_eq!(running.config.ca_bundle, None);
         return;

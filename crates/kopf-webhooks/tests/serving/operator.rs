@@ -59,7 +59,7 @@ impl Operator {
 }
 
 /// The setup of a server under test.
-pub(crate) struct Play {
+pub(crate) struct Setup {
     script: Box<Script>,
     pub(crate) certificate: Option<Vec<u8>>,
     pub(crate) version: Option<Value>,
@@ -67,7 +67,7 @@ pub(crate) struct Play {
     pub(crate) store: Option<Arc<dyn CertificateStore>>,
 }
 
-impl Play {
+impl Setup {
     /// Responds to each review by this function.
     pub(crate) fn new<F>(script: impl Fn(Incoming) -> F + Send + Sync + 'static) -> Self
     where

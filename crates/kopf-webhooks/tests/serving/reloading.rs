@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::client::Connecting;
-use crate::operator::{Play, Running, allowed, review};
+use crate::operator::{Running, Setup, allowed, review};
 use crate::pki::{Authority, Identity, certificates, write};
 
 /// Returns a server with these files and a short check interval.
@@ -55,7 +55,7 @@ async fn no_request_fails_while_certificates_are_replaced() {
     write(folder.path(), "ca.pem", &authority.pem);
     replace(folder.path(), &authority.server("127.0.0.1"));
     // Slow reviews ensure that some are always in progress.
-    let slow = Play::new(|incoming| async move {
+    let slow = Setup::new(|incoming| async move {
         tokio::time::sleep(Duration::from_millis(2)).await;
         Ok(allowed(&incoming.review))
     });
@@ -126,7 +126,7 @@ async fn new_bundle_is_announced() {
     write(folder.path(), "ca.pem", &old.pem);
     replace(folder.path(), &old.server("127.0.0.1"));
     let dump = folder.path().join("dump.pem");
-    let mut running = Play::allowing()
+    let mut running = Setup::allowing()
         .run(server(folder.path()).cadump(&dump))
         .await;
     let url = running.url().to_owned();
@@ -154,7 +154,7 @@ async fn new_ca_is_announced_before_its_certificate_is_used() {
     write(folder.path(), "ca.pem", &old.pem);
     let before = old.server("127.0.0.1");
     replace(folder.path(), &before);
-    let mut running = Play::allowing().run(server(folder.path())).await;
+    let mut running = Setup::allowing().run(server(folder.path())).await;
     let known = running.config.clone();
     let mut client = Connecting::to(&known).by_http2().connect().await.unwrap();
 
@@ -195,7 +195,7 @@ async fn unusable_files_are_checked_again() {
     write(folder.path(), "ca.pem", &authority.pem);
     let first = authority.server("127.0.0.1");
     replace(folder.path(), &first);
-    let mut running = Play::allowing().run(server(folder.path())).await;
+    let mut running = Setup::allowing().run(server(folder.path())).await;
 
     let second = authority.server("127.0.0.1");
     let breaking: [&dyn Fn(); 4] = [
@@ -222,7 +222,7 @@ async fn connections_end_after_their_requests() {
     let authority = Authority::new("ca");
     write(folder.path(), "ca.pem", &authority.pem);
     replace(folder.path(), &authority.server("127.0.0.1"));
-    let mut running = Play::allowing().run(server(folder.path())).await;
+    let mut running = Setup::allowing().run(server(folder.path())).await;
     let mut client = Connecting::to(&running.config).connect().await.unwrap();
     let response = client.review("/check", &review("u")).await.unwrap();
     assert!(!response.headers.contains_key("connection"));

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Barrier;
 
 use crate::client::Connecting;
-use crate::operator::{Play, allowed, review};
+use crate::operator::{Setup, allowed, review};
 
 fn server() -> Server {
     Server::new().addr("127.0.0.1")
@@ -21,7 +21,7 @@ fn server() -> Server {
 
 #[tokio::test]
 async fn review_gets_a_response() {
-    let running = Play::allowing().run(server()).await;
+    let running = Setup::allowing().run(server()).await;
     let mut client = Connecting::to(&running.config).connect().await.unwrap();
     let answer = client
         .review("/check?timeout=10s", &review("u-1"))
@@ -57,7 +57,7 @@ async fn review_gets_a_response() {
 
 #[tokio::test]
 async fn http2_is_negotiated() {
-    let running = Play::allowing().run(server()).await;
+    let running = Setup::allowing().run(server()).await;
     let connecting = Connecting::to(&running.config).by_http2();
     let mut client = connecting.connect().await.unwrap();
     let answer = client.review("/check", &review("u-1")).await.unwrap();
@@ -69,7 +69,7 @@ async fn http2_is_negotiated() {
 
 #[tokio::test]
 async fn http10_is_supported() {
-    let running = Play::allowing().run(server()).await;
+    let running = Setup::allowing().run(server()).await;
     let connecting = Connecting::to(&running.config);
     let mut tls = (*connecting.tls_config()).clone();
     tls.alpn_protocols = vec![b"http/1.0".to_vec()];
@@ -88,7 +88,7 @@ async fn http10_is_supported() {
 
 #[tokio::test]
 async fn ids_are_the_rest_of_the_path() {
-    let running = Play::allowing().run(server().path("/hooks/")).await;
+    let running = Setup::allowing().run(server().path("/hooks/")).await;
     assert!(running.url().ends_with("/hooks/"), "{}", running.url());
     let mut client = Connecting::to(&running.config).connect().await.unwrap();
     for path in [
@@ -116,7 +116,7 @@ async fn ids_are_the_rest_of_the_path() {
 
 #[tokio::test]
 async fn rejections_have_codes_and_keep_the_connection() {
-    let refusing = Play::new(|incoming| async move {
+    let refusing = Setup::new(|incoming| async move {
         let about = "things".to_owned();
         match incoming.webhook.as_deref() {
             Some("ambiguous") => Err(Refusal::Ambiguous(about)),
@@ -151,7 +151,7 @@ async fn rejections_have_codes_and_keep_the_connection() {
 
 #[tokio::test]
 async fn bad_requests_are_rejected_before_the_operator() {
-    let running = Play::allowing().run(server()).await;
+    let running = Setup::allowing().run(server()).await;
     for is_http2 in [false, true] {
         let mut connecting = Connecting::to(&running.config);
         connecting.is_http2 = is_http2;
@@ -220,7 +220,7 @@ async fn unreadable_reviews_are_denied_and_the_connection_stays_usable() {
     let mut limits = Limits::default();
     limits.body = 300_000;
     limits.memory = limits.body;
-    let running = Play::allowing().run(server().limits(limits)).await;
+    let running = Setup::allowing().run(server().limits(limits)).await;
     let deep = written(&format!("{}1{}", "[".repeat(200), "]".repeat(200)));
     let large = written(&format!("\"{}\"", "x".repeat(400_000)));
     let many = written(&format!("[{}0]", "{\"\":0},".repeat(30_000)));
@@ -258,7 +258,7 @@ async fn unreadable_reviews_are_denied_and_the_connection_stays_usable() {
 async fn too_large_bodies_without_a_uid_are_rejected() {
     let mut limits = Limits::default();
     limits.body = 100_000;
-    let running = Play::allowing().run(server().limits(limits)).await;
+    let running = Setup::allowing().run(server().limits(limits)).await;
     let large = |size: usize| json!({"x": "y".repeat(size - 8)}).to_string();
     assert_eq!(large(100_000).len(), 100_000);
     for is_http2 in [false, true] {
@@ -291,7 +291,7 @@ async fn too_large_bodies_without_a_uid_are_rejected() {
 async fn expect_continue_is_rejected_before_the_body() {
     let mut limits = Limits::default();
     limits.body = 1000;
-    let running = Play::allowing().run(server().limits(limits)).await;
+    let running = Setup::allowing().run(server().limits(limits)).await;
     for (length, expected) in [(1001, "HTTP/1.1 413"), (1000, "HTTP/1.1 100")] {
         let mut stream = Connecting::to(&running.config).tls().await.unwrap();
         let head = format!(
@@ -306,7 +306,7 @@ async fn expect_continue_is_rejected_before_the_body() {
 
 #[tokio::test]
 async fn invalid_http_ends_only_its_connection() {
-    let running = Play::allowing().run(server()).await;
+    let running = Setup::allowing().run(server()).await;
     let connecting = Connecting::to(&running.config);
     let mut client = connecting.connect().await.unwrap();
     let headers = "x: y\r\n".repeat(1000);
@@ -349,7 +349,7 @@ async fn invalid_http_ends_only_its_connection() {
 async fn reviews_on_one_connection_run_concurrently() {
     const COUNT: usize = 50;
     let barrier = Arc::new(Barrier::new(COUNT));
-    let waiting = Play::new(move |incoming| {
+    let waiting = Setup::new(move |incoming| {
         let barrier = Arc::clone(&barrier);
         async move {
             barrier.wait().await;
@@ -381,7 +381,7 @@ async fn reviews_on_one_connection_run_concurrently() {
 async fn slow_reviews_time_out() {
     let mut limits = Limits::default();
     limits.review_time = Duration::from_millis(50);
-    let hanging = Play::new(|_| std::future::pending());
+    let hanging = Setup::new(|_| std::future::pending());
     let running = hanging.run(server().limits(limits)).await;
     let mut client = Connecting::to(&running.config).connect().await.unwrap();
     let answer = client.review("/check", &review("u")).await.unwrap();
@@ -394,7 +394,7 @@ async fn concurrent_reviews_are_limited() {
     let mut limits = Limits::default();
     limits.reviews = 1;
     let under_way = Arc::new(tokio::sync::Mutex::new(()));
-    let exclusive = Play::new(move |incoming| {
+    let exclusive = Setup::new(move |incoming| {
         let under_way = Arc::clone(&under_way);
         async move {
             let _alone = under_way.try_lock().expect("there is no other one");
@@ -417,7 +417,7 @@ async fn concurrent_reviews_are_limited() {
 
 #[tokio::test]
 async fn plain_http_is_optional() {
-    let running = Play::allowing()
+    let running = Setup::allowing()
         .run(server().insecure(true).path("x"))
         .await;
     let url = format!("http://127.0.0.1:{}/x", running.port());

@@ -11,7 +11,7 @@ use kopf_core::sync::Mutex;
 use kopf_webhooks::{Server, build_certificate};
 
 use crate::client::Connecting;
-use crate::operator::{Play, Running, review};
+use crate::operator::{Running, Setup, review};
 
 /// A store in memory; the number is the version.
 #[derive(Default)]
@@ -61,10 +61,10 @@ fn server() -> Server {
         .file_check_interval(Duration::from_millis(10))
 }
 
-fn replica(store: &Arc<Store>) -> Play {
-    let mut play = Play::allowing();
-    play.store = Some(Arc::clone(store) as Arc<dyn CertificateStore>);
-    play
+fn replica(store: &Arc<Store>) -> Setup {
+    let mut setup = Setup::allowing();
+    setup.store = Some(Arc::clone(store) as Arc<dyn CertificateStore>);
+    setup
 }
 
 /// Sends a review to one server with the CA bundle of another one.

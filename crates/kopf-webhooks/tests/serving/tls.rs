@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::client::Connecting;
-use crate::operator::{Play, Running, review};
+use crate::operator::{Running, Setup, review};
 use crate::pki::{Authority, Identity, write};
 
 fn server() -> Server {
@@ -45,7 +45,7 @@ fn bundle(running: &Running) -> String {
 
 /// Returns the error of a server.
 async fn failure(server: Server) -> Error {
-    let Err(error) = Play::allowing().try_run(server).await else {
+    let Err(error) = Setup::allowing().try_run(server).await else {
         panic!("it runs");
     };
     *error.downcast().expect("it is an error of this crate")
@@ -53,7 +53,7 @@ async fn failure(server: Server) -> Error {
 
 #[tokio::test]
 async fn both_tls_versions_work_with_both_http_versions() {
-    let running = Play::allowing().run(server()).await;
+    let running = Setup::allowing().run(server()).await;
     for (version, expected) in [
         (&TLS12, ProtocolVersion::TLSv1_2),
         (&TLS13, ProtocolVersion::TLSv1_3),
@@ -105,7 +105,7 @@ async fn generated_certificates_cover_the_announced_names() {
             &["localhost"],
         ),
     ] {
-        let running = Play::allowing().run(server).await;
+        let running = Setup::allowing().run(server).await;
         assert!(
             running.url().starts_with(url),
             "{} is not {url}",
@@ -143,7 +143,7 @@ async fn ipv6_is_served() {
         if let Some(addr) = addr {
             server = server.addr(addr);
         }
-        let running = Play::allowing().run(server).await;
+        let running = Setup::allowing().run(server).await;
         assert!(
             running.url().starts_with(url),
             "{} is not {url}",
@@ -161,7 +161,7 @@ async fn bundle_is_the_generated_ca_and_is_dumped() {
     let dump = folder.path().join("ca.pem");
     // The given CA is not that of the generated certificate.
     let other = Authority::new("other").pem;
-    let running = Play::allowing()
+    let running = Setup::allowing()
         .run(server().cadump(&dump).cadata(other))
         .await;
     let dumped = std::fs::read_to_string(&dump).unwrap();
@@ -186,23 +186,23 @@ async fn given_certificates_are_used() {
     let given = || server_with(&folder, &identity);
     let cafile = write(folder.path(), "ca.pem", &authority.pem);
 
-    let running = Play::allowing().run(given().cafile(&cafile)).await;
+    let running = Setup::allowing().run(given().cafile(&cafile)).await;
     assert_eq!(bundle(&running), authority.pem);
     assert!(is_served(&Connecting::to(&running.config)).await);
 
     let other = Authority::new("other").pem;
-    let running = Play::allowing()
+    let running = Setup::allowing()
         .run(given().cafile(&cafile).cadata(&*other))
         .await;
     assert_eq!(bundle(&running), other);
 
-    let running = Play::allowing().run(given()).await;
+    let running = Setup::allowing().run(given()).await;
     assert_eq!(bundle(&running), identity.certificate);
 
     // Both in one file: the key must not be announced.
     let both = format!("{}{}", identity.key, identity.certificate);
     let both = write(folder.path(), "both.pem", &both);
-    let running = Play::allowing()
+    let running = Setup::allowing()
         .run(server().certfile(&both).pkeyfile(&both))
         .await;
     assert_eq!(bundle(&running), identity.certificate);
@@ -219,7 +219,7 @@ async fn keys_with_passwords_are_decrypted() {
     };
     let given = || server_with(&folder, &identity);
     // The certificate expires one day, which does not matter: only the key must match.
-    Play::allowing().run(given().password("secret")).await;
+    Setup::allowing().run(given().password("secret")).await;
     for (server, problem) in [
         (given(), "the option `password` is not set"),
         (given().password("wrong"), "wrong password"),
@@ -244,7 +244,7 @@ async fn errors_name_unusable_files() {
     let pem = |kind: &str| format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
     let odd = write(folder.path(), "odd.pem", &pem("CERTIFICATE"));
     let odd_key = write(folder.path(), "odd-key.pem", &pem("PRIVATE KEY"));
-    let running = Play::allowing().run(given()).await;
+    let running = Setup::allowing().run(given()).await;
     let taken = running.port();
     for (server, problem) in [
         (given().certfile(path("missing")), "certfile"),
@@ -289,7 +289,7 @@ async fn given_context_is_used_unchanged() {
         .with_single_cert(identity.chain(), identity.private_key())
         .unwrap();
     let context = server().context(Arc::new(config));
-    let running = Play::allowing()
+    let running = Setup::allowing()
         .run(context.clone().cadata(&*authority.pem))
         .await;
     let mut connecting = Connecting::to(&running.config);
@@ -297,7 +297,7 @@ async fn given_context_is_used_unchanged() {
     connecting.version = Some(&TLS13);
     assert!(!is_served(&connecting).await);
 
-    let running = Play::allowing().run(context.clone()).await;
+    let running = Setup::allowing().run(context.clone()).await;
     assert_eq!(running.config.ca_bundle, None);
     let error = failure(context.insecure(true)).await.to_string();
     assert!(error.contains("excludes a TLS context"), "{error}");
@@ -305,7 +305,7 @@ async fn given_context_is_used_unchanged() {
 
 #[tokio::test]
 async fn sessions_are_resumed() {
-    let running = Play::allowing().run(server()).await;
+    let running = Setup::allowing().run(server()).await;
     let connecting = Connecting::to(&running.config);
     for version in [&TLS12, &TLS13] {
         let mut connecting = connecting.clone();
@@ -359,7 +359,7 @@ async fn verified_clients_are_passed_to_the_operator() {
             true,
         ),
     ] {
-        let running = Play::allowing().run(server).await;
+        let running = Setup::allowing().run(server).await;
         let connecting = Connecting::to(&running.config);
         assert_eq!(is_served(&connecting).await, !needs_one);
         assert!(!is_served(&connecting.clone().with_identity(&stranger)).await);
@@ -381,7 +381,7 @@ async fn verified_clients_are_passed_to_the_operator() {
 
 #[tokio::test]
 async fn client_certificates_are_not_requested_by_default() {
-    let running = Play::allowing().run(server()).await;
+    let running = Setup::allowing().run(server()).await;
     let identity = Identity::self_signed("someone");
     let connecting = Connecting::to(&running.config).with_identity(&identity);
     assert!(is_served(&connecting).await);

@@ -10,7 +10,7 @@ use super::environment::Environment;
 use super::freezing::Order;
 use super::manifests::PeeringArgs;
 use super::options::RunOptions;
-use super::shipping::Shipment;
+use super::shipping::ShippingCommand;
 
 /// A command with checked options.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) enum Task {
     Run(Box<RunOptions>),
     Freezing(Box<Order>),
     Printing(PeeringArgs),
-    Shipping(Box<Shipment>),
+    Shipping(Box<ShippingCommand>),
 }
 
 /// Parses the arguments of a process. Errors include `--help` and `--version`, which also end the
@@ -60,11 +60,11 @@ fn task_in(
         Command::Freeze(args) => ("freeze", args.order(read).map(Box::new).map(Task::Freezing)),
         Command::Resume(args) => ("resume", args.order(read).map(Box::new).map(Task::Freezing)),
         Command::Peering(args) => return Ok(Task::Printing(args)),
-        Command::Crd(_) => ("crd", Ok(Task::Shipping(Box::new(Shipment::Crd)))),
-        Command::Rbac(args) => ("rbac", args.shipment().map(Box::new).map(Task::Shipping)),
+        Command::Crd(_) => ("crd", Ok(Task::Shipping(Box::new(ShippingCommand::Crd)))),
+        Command::Rbac(args) => ("rbac", args.command().map(Box::new).map(Task::Shipping)),
         Command::Manifests(args) => (
             "manifests",
-            args.shipment().map(Box::new).map(Task::Shipping),
+            args.command().map(Box::new).map(Task::Shipping),
         ),
     };
     task.map_err(|usage| {

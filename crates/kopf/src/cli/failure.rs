@@ -2,7 +2,7 @@
 
 pub(super) use kopf_core::failure::Failure;
 
-/// Logs a failure: the causes are a line each, and the next step is the last one.
+/// Logs a failure: one line per cause, and the advice in the last line.
 pub(super) fn log(failure: &Failure) {
     let details = details(failure);
     tracing::error!(target: "kopf.cli", exc_info = details, "{}", failure.what());
@@ -11,9 +11,7 @@ pub(super) fn log(failure: &Failure) {
 fn details(failure: &Failure) -> Option<String> {
     let causes = failure.causes().iter().flat_map(|cause| cause.lines());
     let causes = causes.map(|line| format!("  {}", line.trim_end()));
-    let advice = failure
-        .advice()
-        .map(|advice| format!("What to do: {advice}"));
+    let advice = failure.advice().map(|advice| format!("Advice: {advice}"));
     let lines: Vec<_> = causes.chain(advice).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
@@ -38,7 +36,7 @@ mod tests {
         let failure = failure.advise("buy another one");
         assert_eq!(
             details(&failure).unwrap(),
-            "  the disk\n  is full\nWhat to do: buy another one"
+            "  the disk\n  is full\nAdvice: buy another one"
         );
         assert_eq!(details(&Failure::plain("it cannot be")), None);
     }

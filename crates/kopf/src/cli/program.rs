@@ -116,7 +116,7 @@ impl Program {
             Task::Run(options) => running::run(self.operator, *options, self.layers),
             Task::Freezing(order) => order.run(),
             Task::Printing(args) => args.run(),
-            Task::Shipping(shipment) => shipment.run(self.operator),
+            Task::Shipping(command) => command.run(self.operator),
         }
     }
 }

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use kopf_core::failure::describe;
 use kopf_core::handler::HandlerKind;
 use kopf_core::namespace::Scope;
-use kopf_core::rights::{Extra, Requirements};
+use kopf_core::rights::{ExtraPermission, Requirements};
 use kopf_core::settings::Replication;
 use kopf_shipping::{Deployment, File, Identity, Launch, Plan, Webhooks};
 use serde_json::Value;
@@ -80,7 +80,7 @@ struct PlanArgs {
 
     /// Permissions for requests of handlers: VERBS:RESOURCE[.GROUP][/SUBRESOURCE]; can be repeated
     #[arg(long, value_name = "PERMISSION")]
-    allow: Vec<Extra>,
+    allow: Vec<ExtraPermission>,
 
     /// File with CRDs of other resources, for their groups and scopes; can be repeated
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
@@ -109,7 +109,7 @@ struct PlanArgs {
 
 /// A command with checked options.
 #[derive(Debug)]
-pub(super) enum Shipment {
+pub(super) enum ShippingCommand {
     Crd,
     Rbac(Plan),
     Manifests(Plan, Pods),
@@ -124,13 +124,13 @@ pub(super) struct Pods {
 }
 
 impl RbacArgs {
-    pub(super) fn shipment(&self) -> Result<Shipment, Usage> {
-        Ok(Shipment::Rbac(self.plan.plan()?))
+    pub(super) fn command(&self) -> Result<ShippingCommand, Usage> {
+        Ok(ShippingCommand::Rbac(self.plan.plan()?))
     }
 }
 
 impl ManifestsArgs {
-    pub(super) fn shipment(&self) -> Result<Shipment, Usage> {
+    pub(super) fn command(&self) -> Result<ShippingCommand, Usage> {
         let plan = self.plan.plan()?;
         let image = self.image.clone();
         let pods = Pods {
@@ -138,7 +138,7 @@ impl ManifestsArgs {
             replicas: self.replicas,
             helm: self.helm.clone(),
         };
-        Ok(Shipment::Manifests(plan, pods))
+        Ok(ShippingCommand::Manifests(plan, pods))
     }
 }
 
@@ -188,7 +188,7 @@ fn read(filenames: &[PathBuf]) -> Result<Vec<Value>, Usage> {
 
 type AnyError = Box<dyn std::error::Error>;
 
-impl Shipment {
+impl ShippingCommand {
     pub(super) fn run(self, builder: OperatorBuilder) -> ExitCode {
         match self.text(builder) {
             Ok(text) => print(&text),

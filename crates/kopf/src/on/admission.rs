@@ -21,7 +21,7 @@ pub struct Mutate;
     message = "only `on::validate` and `on::mutate` are admission handlers: other handlers have no operations and \
                no subresources"
 )]
-pub trait Admitting: Kind {}
+pub trait ForAdmission: Kind {}
 
 impl Kind for Validate {
     const KIND: HandlerKind = HandlerKind::Admission(WebhookType::Validating);
@@ -33,8 +33,8 @@ impl Kind for Mutate {
 
 impl ForObjects for Validate {}
 impl ForObjects for Mutate {}
-impl Admitting for Validate {}
-impl Admitting for Mutate {}
+impl ForAdmission for Validate {}
+impl ForAdmission for Mutate {}
 
 /// An operation: [`Operation`], or its name in the API.
 pub trait IntoOperation {
@@ -122,7 +122,7 @@ pub fn mutate<S, M>(
     declare(resource, function)
 }
 
-impl<K: Admitting> HandlerBuilder<K> {
+impl<K: ForAdmission> HandlerBuilder<K> {
     /// Sets the operations to review. Default: all.
     ///
     /// ```

@@ -3,7 +3,7 @@
 use kopf_core::handler::HandlerKind;
 
 use super::HandlerBuilder;
-use super::kinds::{self, ForObjects, Kind, Waiting};
+use super::kinds::{self, ForObjects, Kind, RetriedByChildren};
 use crate::handler::Handler;
 use crate::selecting::IntoSelect;
 
@@ -17,11 +17,11 @@ impl Kind for Child {
 
 impl ForObjects for Child {}
 
-impl Waiting for kinds::Create {}
-impl Waiting for kinds::Update {}
-impl Waiting for kinds::Delete {}
-impl Waiting for kinds::Resume {}
-impl Waiting for kinds::Field {}
+impl RetriedByChildren for kinds::Create {}
+impl RetriedByChildren for kinds::Update {}
+impl RetriedByChildren for kinds::Delete {}
+impl RetriedByChildren for kinds::Resume {}
+impl RetriedByChildren for kinds::Field {}
 
 /// Calls the function when an object owned by the handled one is created, changed or deleted. All
 /// arguments are about the owner; [`Child`](crate::Child) is the owned object.
@@ -65,7 +65,7 @@ impl HandlerBuilder<Child> {
     }
 }
 
-impl<K: Waiting> HandlerBuilder<K> {
+impl<K: RetriedByChildren> HandlerBuilder<K> {
     /// Adds resources of owned objects. When one of them changes while the handler waits for
     /// another attempt, the attempt starts immediately. It counts as any other.
     ///

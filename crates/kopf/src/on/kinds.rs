@@ -24,14 +24,14 @@ pub trait Retried: Kind {}
     message = "only `on::create`, `on::update`, `on::delete`, `on::resume` and `on::field` wait for owned objects",
     label = "this handler has no `owns`"
 )]
-pub trait Waiting: Retried {}
+pub trait RetriedByChildren: Retried {}
 
 /// A kind of handlers that compare the old and the new value of a field.
 #[diagnostic::on_unimplemented(
     message = "only `on::update`, `on::field` and sub-handlers of those compare an old and a new value",
     label = "this handler has `value`, but neither `old` nor `new`"
 )]
-pub trait Comparing: Kind {}
+pub trait ForUpdates: Kind {}
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $value:expr;)*) => {$(
@@ -74,6 +74,6 @@ impl Retried for Field {}
 impl Retried for Index {}
 impl Retried for Sub {}
 
-impl Comparing for Update {}
-impl Comparing for Field {}
-impl Comparing for Sub {}
+impl ForUpdates for Update {}
+impl ForUpdates for Field {}
+impl ForUpdates for Sub {}

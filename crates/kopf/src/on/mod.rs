@@ -77,14 +77,14 @@ mod conversion;
 mod kinds;
 
 pub use activities::{Cleanup, Login, Probe, Startup, cleanup, login, probe, startup};
-pub use admission::{Admitting, IntoOperation, Mutate, Validate, mutate, validate};
+pub use admission::{ForAdmission, IntoOperation, Mutate, Validate, mutate, validate};
 pub(crate) use builder::Check;
 pub use builder::{AnyHandler, HandlerBuilder};
 pub use children::{Child, child};
 pub use conversion::{Convert, convert};
 pub use kinds::{
-    Comparing, Create, Delete, Event, Field, ForObjects, Index, Kind, Resume, Retried, Sub, Update,
-    Waiting,
+    Create, Delete, Event, Field, ForObjects, ForUpdates, Index, Kind, Resume, Retried,
+    RetriedByChildren, Sub, Update,
 };
 pub use kopf_macros::{child, create, delete, event, field, resume, update};
 pub use kopf_macros::{cleanup, login, probe, startup};

@@ -56,10 +56,7 @@ pub(crate) fn missing_cluster_exits_with_1() {
         .lines()
         .any(|line| line == "The operator cannot log in");
     assert!(has_line, "{stderr}");
-    assert!(
-        stderr.contains("\n    What to do: set KUBECONFIG"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("\n    Advice: set KUBECONFIG"), "{stderr}");
     assert!(!stderr.contains("cluster-wide"), "{stderr}");
 
     let result = output(&mut operator(

@@ -31,7 +31,7 @@ use super::version::Versions;
 use crate::client::Client;
 use crate::error::Error;
 use crate::listing::Page;
-use crate::transport::Incoming;
+use crate::transport::ResponseBody;
 
 /// An endless source of [`Signal`]s about the objects of one resource; see
 /// [`observe`](super::observe).
@@ -63,7 +63,7 @@ enum State {
     /// The items of a page are returned one by one.
     Reading(Page),
     /// A watch is requested.
-    Opening(BoxFuture<'static, Result<Incoming, Error>>),
+    Opening(BoxFuture<'static, Result<ResponseBody, Error>>),
     /// A watch is open.
     Watching(Box<WatchStream>),
     /// A delay before the next request.

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 use super::{Initial, Next, Observer, State};
 use crate::error::Error;
 use crate::request::Call;
-use crate::transport::Incoming;
+use crate::transport::ResponseBody;
 use crate::watching::Signal;
 use crate::watching::backoff::Input;
 use crate::watching::line::Line;
@@ -58,7 +58,7 @@ impl Observer {
         self.state = State::Opening(Box::pin(async move { client.open(&call, limit).await }));
     }
 
-    pub(super) fn on_open(&mut self, response: Result<Incoming, Error>) -> Option<Signal> {
+    pub(super) fn on_open(&mut self, response: Result<ResponseBody, Error>) -> Option<Signal> {
         let error = match response {
             Ok(body) => {
                 self.pulse.open();

@@ -336,5 +336,5 @@ async fn invalid_scopes_are_permanent_failures() {
         assert!(error.contains("cluster-scoped"), "{error}");
         assert!(permanent);
     }
-    assert!(script.asked().is_empty());
+    assert!(script.requests().is_empty());
 }

@@ -80,12 +80,12 @@ fn bookmark(version: &str) -> Piece {
 /// Returns a watch that stays open after these pieces.
 fn open(mut pieces: Vec<Piece>) -> Reply {
     pieces.push(Piece::Hang);
-    Reply::Answer(200, Vec::new(), pieces)
+    Reply::Response(200, Vec::new(), pieces)
 }
 
 /// Returns a watch that ends after these pieces.
 fn ended(pieces: Vec<Piece>) -> Reply {
-    Reply::Answer(200, Vec::new(), pieces)
+    Reply::Response(200, Vec::new(), pieces)
 }
 
 fn seconds(seconds: u64) -> Duration {
@@ -255,7 +255,7 @@ async fn watches_are_continued_from_the_last_version() {
         list(&[], "5"),
         ended(vec![added("a", "6"), bookmark("60")]),
         ended(vec![added("b", "61")]),
-        Reply::Answer(200, vec![], vec![added("c", "62"), Piece::Reset]),
+        Reply::Response(200, vec![], vec![added("c", "62"), Piece::Reset]),
         ended(vec![data(
             "{\"type\":\"MOVED\",\"object\":{\"metadata\":{\"resourceVersion\":\"70\"}}}\n",
         )]),
@@ -341,9 +341,9 @@ async fn quiet_after_listing(observer: &mut Observer, time: Duration) {
 #[tokio::test(start_paused = true)]
 async fn dropping_next_loses_nothing() {
     let slow = |reply: Reply| match reply {
-        Reply::Answer(code, headers, mut pieces) => {
+        Reply::Response(code, headers, mut pieces) => {
             pieces.insert(0, Piece::Pause(seconds(1)));
-            Reply::Answer(code, headers, pieces)
+            Reply::Response(code, headers, pieces)
         }
         other => other,
     };
@@ -380,5 +380,5 @@ async fn dropping_next_loses_nothing() {
             "ADDED d"
         ]
     );
-    assert_eq!(script.asked().len(), 4);
+    assert_eq!(script.requests().len(), 4);
 }

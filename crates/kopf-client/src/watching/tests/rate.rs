@@ -31,9 +31,9 @@ struct Traffic {
 /// Observes a server for ten virtual minutes.
 async fn traffic_of(
     settings: &Watching,
-    answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    respond: impl Fn(&str) -> Reply + Send + Sync + 'static,
 ) -> Traffic {
-    let (client, script) = Script::by_path(answer);
+    let (client, script) = Script::by_path(respond);
     let mut observer = observe(client, examples(), None, settings);
     let mut traffic = Traffic::default();
     let end = Instant::now() + MINUTES;
@@ -56,14 +56,14 @@ async fn traffic_of(
 
 /// Serves an empty list, and always the same response to watches.
 async fn watching(response: Reply) -> Traffic {
-    let answer = move |path: &str| {
+    let respond = move |path: &str| {
         if path.contains("watch=true") {
             response.clone()
         } else {
             list(&[], "5")
         }
     };
-    traffic_of(&Watching::default(), answer).await
+    traffic_of(&Watching::default(), respond).await
 }
 
 /// Checks that there are few requests, and that most delays are reported with this reason.
@@ -169,7 +169,7 @@ async fn repeated_errors_are_slowed_down_and_reported() {
 #[tokio::test(start_paused = true)]
 async fn versions_that_expire_at_once_are_slowed_down_despite_progress() {
     let version = Arc::new(AtomicU64::new(5));
-    let answer = move |path: &str| {
+    let respond = move |path: &str| {
         let version = version.fetch_add(1, Ordering::Relaxed).to_string();
         if path.contains("watch=true") {
             ended(vec![
@@ -180,7 +180,7 @@ async fn versions_that_expire_at_once_are_slowed_down_despite_progress() {
             list(&[], &version)
         }
     };
-    let traffic = traffic_of(&Watching::default(), answer).await;
+    let traffic = traffic_of(&Watching::default(), respond).await;
     assert_few(&traffic, "refused with 410");
     assert_eq!(traffic.events, traffic.watches);
 }
@@ -208,11 +208,11 @@ async fn useless_lists_are_slowed_down_and_reported() {
 #[tokio::test(start_paused = true)]
 async fn endless_empty_pages_are_slowed_down() {
     let count = AtomicU64::new(0);
-    let answer = move |_: &str| {
+    let respond = move |_: &str| {
         let token = count.fetch_add(1, Ordering::Relaxed).to_string();
         pages(&[], "5", &token)
     };
-    let traffic = traffic_of(&Watching::default(), answer).await;
+    let traffic = traffic_of(&Watching::default(), respond).await;
     assert!(traffic.lists <= FEW, "{traffic:?}");
 }
 
@@ -239,7 +239,7 @@ async fn endless_lines_are_aborted() {
 #[tokio::test(start_paused = true)]
 async fn watches_with_progress_are_spaced() {
     let version = Arc::new(AtomicU64::new(5));
-    let answer = move |path: &str| {
+    let respond = move |path: &str| {
         let version = version.fetch_add(1, Ordering::Relaxed).to_string();
         if path.contains("watch=true") {
             ended(vec![added("a", &version)])
@@ -247,7 +247,7 @@ async fn watches_with_progress_are_spaced() {
             list(&[], &version)
         }
     };
-    let traffic = traffic_of(&Watching::default(), answer).await;
+    let traffic = traffic_of(&Watching::default(), respond).await;
     // One each 0.1 seconds.
     assert!(
         (5_900..6_100).contains(&traffic.watches),
@@ -265,14 +265,14 @@ async fn ordinary_ends_are_silent_and_immediate() {
     // Timeouts that are requested are ordinary, even if they are short.
     let mut settings = Watching::default();
     settings.server_timeout = Some(seconds(5));
-    let answer = |path: &str| {
+    let respond = |path: &str| {
         if path.contains("timeoutSeconds=5") {
             ended(vec![Piece::Pause(seconds(5))])
         } else {
             list(&[], "5")
         }
     };
-    let traffic = traffic_of(&settings, answer).await;
+    let traffic = traffic_of(&settings, respond).await;
     assert_eq!(traffic.reports, Vec::<String>::new());
     assert_eq!(traffic.watches, 121);
 }

@@ -13,15 +13,15 @@ use self::row::Row;
 use super::need;
 use crate::args::GetArgs;
 use crate::cluster::{Cluster, Paging, Query};
-use crate::events::Verdict;
+use crate::events::EventOutcome;
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
-use crate::named::Named;
-use crate::places::Places;
+use crate::object_ref::ObjectRef;
 use crate::screen::Screen;
+use crate::storages::Storages;
 
-/// The verdicts of k8s-events by the uids of their objects.
-type Verdicts = HashMap<String, Verdict>;
+/// The outcomes of k8s-events by the uids of their objects.
+type EventOutcomes = HashMap<String, EventOutcome>;
 
 /// The objects of the command.
 struct Selection<'a> {
@@ -34,7 +34,7 @@ struct Selection<'a> {
 }
 
 pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> {
-    let places = args.common.places()?;
+    let storages = args.common.storages()?;
     let cluster = args.common.connect().await?;
     let resource = cluster.resolve(&args.kind).await?;
     let namespace = args.scope.of(&cluster, &resource);
@@ -48,20 +48,20 @@ pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> 
         name: args.name.as_deref(),
         labels: args.selector.as_deref(),
     };
-    let verdicts = cluster.verdicts(&resource, namespace.as_deref()).await;
-    if let Err(error) = &verdicts {
+    let outcomes = cluster.outcomes(&resource, namespace.as_deref()).await;
+    if let Err(error) = &outcomes {
         let reason = "cannot list events, so failures without progress records are not shown";
         screen.warning(&format!("{reason}: {error}"));
     }
     let mut printer = Printer::new(args, screen);
     if args.watch {
-        return watching::run(&cluster, &selection, places, verdicts.ok(), printer).await;
+        return watching::run(&cluster, &selection, storages, outcomes.ok(), printer).await;
     }
     list(
         &cluster,
         &selection,
-        &places,
-        &verdicts.unwrap_or_default(),
+        &storages,
+        &outcomes.unwrap_or_default(),
         &mut printer,
     )
     .await?;
@@ -72,13 +72,13 @@ pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> 
 async fn list(
     cluster: &Cluster,
     selection: &Selection<'_>,
-    places: &Places,
-    verdicts: &Verdicts,
+    storages: &Storages,
+    outcomes: &EventOutcomes,
     printer: &mut Printer<'_>,
 ) -> Result<(), Failure> {
-    if let Some(object) = selection.named() {
+    if let Some(object) = selection.object_ref() {
         let body = need(cluster, object).await?;
-        printer.page(&[Row::new(&body, places, verdicts)]);
+        printer.page(&[Row::new(&body, storages, outcomes)]);
         return Ok(());
     }
     let query = Query {
@@ -88,7 +88,7 @@ async fn list(
         fields: None,
     };
     let listed = cluster.pages(query, |page| {
-        let rows = page.iter().map(|body| Row::new(body, places, verdicts));
+        let rows = page.iter().map(|body| Row::new(body, storages, outcomes));
         let rows: Vec<_> = rows.collect();
         printer.page(&rows);
         if printer.screen().is_open() {
@@ -102,8 +102,8 @@ async fn list(
 
 impl Selection<'_> {
     /// Returns the object if a name is given.
-    fn named(&self) -> Option<Named<'_>> {
-        self.name.map(|name| Named {
+    fn object_ref(&self) -> Option<ObjectRef<'_>> {
+        self.name.map(|name| ObjectRef {
             resource: self.resource,
             namespace: self.namespace,
             name,

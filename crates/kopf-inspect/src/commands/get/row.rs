@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use kopf_core::body::Body;
 use serde_json::{Value, json};
 
-use super::Verdicts;
+use super::EventOutcomes;
 use crate::args::Output;
 use crate::cluster::Cluster;
-use crate::events::Verdict;
+use crate::events::EventOutcome;
 use crate::handled::Handled;
 use crate::paint::{Style, cut};
-use crate::places::Places;
 use crate::state::{Finalizer, State};
+use crate::storages::Storages;
 use crate::table::Cell;
 use crate::time::age;
 
@@ -63,9 +63,9 @@ impl Columns {
 }
 
 impl Row {
-    pub(super) fn new(body: &Body, places: &Places, verdicts: &Verdicts) -> Self {
+    pub(super) fn new(body: &Body, storages: &Storages, outcomes: &EventOutcomes) -> Self {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        let handled = Handled::assess(body, places, Cluster::now());
+        let handled = Handled::assess(body, storages, Cluster::now());
         let mut row = Self {
             api_version: owned(body.api_version()),
             kind: owned(body.kind()),
@@ -76,14 +76,14 @@ impl Row {
             state: Shown::State(handled.state.clone()),
             handled,
         };
-        row.apply_verdict(body.uid().and_then(|uid| verdicts.get(uid)));
+        row.apply_outcome(body.uid().and_then(|uid| outcomes.get(uid)));
         row
     }
 
     /// Applies the events of the object, which show failures whose records are purged.
-    pub(super) fn apply_verdict(&mut self, verdict: Option<&Verdict>) {
+    pub(super) fn apply_outcome(&mut self, outcome: Option<&EventOutcome>) {
         let own = &self.handled.state;
-        let failure = verdict.and_then(Verdict::failure);
+        let failure = outcome.and_then(EventOutcome::failure);
         let failure = failure.filter(|_| *own == State::Settled);
         self.state = Shown::State(failure.unwrap_or_else(|| own.clone()));
     }
@@ -123,8 +123,8 @@ impl Row {
         cells.push(Cell::styled(state, Style::of_state(state)));
         cells.push(Cell::new(&age(now, self.created.as_deref())));
         if columns.output == Some(Output::Wide) {
-            let records = &self.handled.findings.records;
-            let finished = records.iter().filter(|finding| finding.is_finished());
+            let records = &self.handled.progress.records;
+            let finished = records.iter().filter(|handler| handler.is_finished());
             let handlers = match records.len() {
                 0 => String::new(),
                 known => format!("{}/{known}", finished.count()),
@@ -138,7 +138,7 @@ impl Row {
     }
 
     pub(super) fn to_value(&self, now: Timestamp) -> Value {
-        let records = self.handled.findings.records.iter();
+        let records = self.handled.progress.records.iter();
         let state = match &self.state {
             Shown::State(state) => state.to_value(),
             Shown::Deleted => json!({"name": "deleted"}),
@@ -151,7 +151,7 @@ impl Row {
             "uid": self.uid,
             "state": state,
             "details": self.details(now),
-            "handlers": records.map(|finding| finding.id.as_str()).collect::<Vec<_>>(),
+            "handlers": records.map(|handler| handler.id.as_str()).collect::<Vec<_>>(),
             "finalizers": self.finalizers(),
             "diff": &*self.handled.diff,
         })

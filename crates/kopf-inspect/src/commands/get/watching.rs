@@ -14,13 +14,13 @@ use kopf_core::settings::{StreamSelector, Watching};
 
 use super::printer::Printer;
 use super::row::Row;
-use super::{Selection, Verdicts};
+use super::{EventOutcomes, Selection};
 use crate::cluster::{Cluster, events};
 use crate::commands::need;
 use crate::events::Event;
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
-use crate::places::Places;
+use crate::storages::Storages;
 
 /// Upper bound for the number of watched objects: their rows are in memory.
 const ROWS: usize = 100_000;
@@ -32,18 +32,18 @@ const PAGE: usize = 500;
 pub(super) async fn run(
     cluster: &Cluster,
     selection: &Selection<'_>,
-    places: Places,
-    verdicts: Option<Verdicts>,
+    storages: Storages,
+    outcomes: Option<EventOutcomes>,
     mut printer: Printer<'_>,
 ) -> Result<(), Failure> {
-    if let Some(object) = selection.named() {
+    if let Some(object) = selection.object_ref() {
         need(cluster, object).await?;
     }
     let mut objects = observe_objects(cluster, selection);
-    let mut events = verdicts
+    let mut events = outcomes
         .is_some()
         .then(|| observe_events(cluster, selection));
-    let mut feed = Feed::new(places, verdicts.unwrap_or_default());
+    let mut feed = Feed::new(storages, outcomes.unwrap_or_default());
     let mut phase = Phase::Listing;
     while printer.screen().is_open() {
         let changes = tokio::select! {
@@ -181,9 +181,9 @@ async fn next(events: &mut Option<Observer>) -> Signal {
 
 /// The last states of all objects.
 struct Feed {
-    places: Places,
+    storages: Storages,
     rows: HashMap<String, Row>,
-    verdicts: Verdicts,
+    outcomes: EventOutcomes,
     /// The uids of an incomplete list.
     listing: Option<HashSet<String>>,
     /// Rows of an incomplete list that are not printed yet.
@@ -191,11 +191,11 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(places: Places, verdicts: Verdicts) -> Self {
+    fn new(storages: Storages, outcomes: EventOutcomes) -> Self {
         Self {
-            places,
+            storages,
             rows: HashMap::new(),
-            verdicts,
+            outcomes,
             listing: None,
             pending: Vec::new(),
         }
@@ -226,7 +226,7 @@ impl Feed {
         let Ok(body) = Body::parse(&item.raw) else {
             return Ok(Vec::new());
         };
-        let row = Row::new(&body, &self.places, &self.verdicts);
+        let row = Row::new(&body, &self.storages, &self.outcomes);
         match self.rows.insert(uid.to_owned(), row.clone()) {
             Some(known) if known.has_state_of(&row) => return Ok(Vec::new()),
             None if self.rows.len() > ROWS => {
@@ -254,7 +254,7 @@ impl Feed {
     }
 
     fn removed(&mut self, uid: &str) -> Option<Row> {
-        self.verdicts.remove(uid);
+        self.outcomes.remove(uid);
         self.rows.remove(uid).map(Row::deleted)
     }
 
@@ -269,16 +269,16 @@ impl Feed {
         let Some(event) = event.filter(Event::is_relevant) else {
             return Vec::new();
         };
-        if self.verdicts.len() >= ROWS && !self.verdicts.contains_key(&event.uid) {
+        if self.outcomes.len() >= ROWS && !self.outcomes.contains_key(&event.uid) {
             return Vec::new();
         }
-        let verdict = self.verdicts.entry(event.uid.clone()).or_default();
-        verdict.add(&event);
+        let outcome = self.outcomes.entry(event.uid.clone()).or_default();
+        outcome.add(&event);
         let Some(row) = self.rows.get_mut(&event.uid) else {
             return Vec::new();
         };
         let known = row.clone();
-        row.apply_verdict(Some(verdict));
+        row.apply_outcome(Some(outcome));
         if row.has_state_of(&known) {
             Vec::new()
         } else {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     fn feed() -> Feed {
-        Feed::new(Places::default(), Verdicts::new())
+        Feed::new(Storages::default(), EventOutcomes::new())
     }
 
     fn shown(rows: &[Row]) -> Vec<String> {

@@ -6,7 +6,7 @@ use kopf_core::sync::Mutex;
 use super::super::generating::generate;
 use super::*;
 
-type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A store in memory, as an object with versions.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Content {
 }
 
 impl CertificateStore for Memory {
-    fn load(&self) -> Later<'_, Result<Option<StoredCertificate>, ServerError>> {
+    fn load(&self) -> BoxFuture<'_, Result<Option<StoredCertificate>, ServerError>> {
         Box::pin(async { Ok(self.with(|content| content.stored())) })
     }
 
@@ -57,7 +57,7 @@ impl CertificateStore for Memory {
         &self,
         certificate: Certificate,
         replaced: Option<String>,
-    ) -> Later<'_, Result<Option<StoredCertificate>, ServerError>> {
+    ) -> BoxFuture<'_, Result<Option<StoredCertificate>, ServerError>> {
         Box::pin(async move {
             Ok(self.with(|content| {
                 if let Some(rival) = content.rival.take() {

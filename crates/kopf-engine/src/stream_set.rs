@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 /// The scope of one stream: a resource, in one namespace or in all of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct StreamScope {
     pub(crate) resource: Arc<Resource>,
     /// `None` for all namespaces, and for cluster-scoped resources.
     pub(crate) namespace: Option<String>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StreamScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(f, "{} in '{namespace}'", self.resource),
@@ -28,67 +28,67 @@ impl fmt::Display for Place {
 
 /// Error of a stream that ends without being stopped.
 #[derive(Debug, thiserror::Error)]
-#[error("the watch-stream for {place} has ended unexpectedly")]
+#[error("the watch-stream for {scope} has ended unexpectedly")]
 pub(crate) struct Error {
-    place: String,
+    scope: String,
     #[source]
     source: Option<JoinError>,
 }
 
 /// Running streams. Dropping it aborts them.
-pub(crate) struct Ensemble<S> {
+pub(crate) struct StreamSet<S> {
     start: S,
-    running: BTreeMap<Place, CancellationToken>,
+    running: BTreeMap<StreamScope, CancellationToken>,
     tasks: JoinSet<()>,
-    places: HashMap<Id, Place>,
+    scopes: HashMap<Id, StreamScope>,
 }
 
-impl<S> Ensemble<S>
+impl<S> StreamSet<S>
 where
-    S: Fn(Place, CancellationToken) -> BoxFuture<'static, ()>,
+    S: Fn(StreamScope, CancellationToken) -> BoxFuture<'static, ()>,
 {
     pub(crate) fn new(start: S) -> Self {
         Self {
             start,
             running: BTreeMap::new(),
             tasks: JoinSet::new(),
-            places: HashMap::new(),
+            scopes: HashMap::new(),
         }
     }
 
     /// Stops the streams that are not wanted, waits for their end, and starts the missing ones.
-    pub(crate) async fn adjust(&mut self, wanted: BTreeSet<Place>) -> Result<(), Error> {
+    pub(crate) async fn adjust(&mut self, wanted: BTreeSet<StreamScope>) -> Result<(), Error> {
         let mut stopping = BTreeSet::new();
-        for (place, stop) in &self.running {
-            if !wanted.get(place).is_some_and(|now| is_same(place, now)) {
+        for (scope, stop) in &self.running {
+            if !wanted.get(scope).is_some_and(|now| is_same(scope, now)) {
                 stop.cancel();
-                stopping.insert(place.clone());
+                stopping.insert(scope.clone());
             }
         }
         while !stopping.is_empty() {
-            let Some((place, error)) = self.ended().await else {
+            let Some((scope, error)) = self.ended().await else {
                 break;
             };
-            match stopping.take(&place) {
+            match stopping.take(&scope) {
                 Some(_) if error.is_none() => {}
-                _ => return Err(unexpected(&place, error)),
+                _ => return Err(unexpected(&scope, error)),
             }
         }
         let missing = wanted
             .into_iter()
-            .filter(|place| !self.running.contains_key(place));
+            .filter(|scope| !self.running.contains_key(scope));
         // All streams exist before any of them runs: they notify each other.
         let starting: Vec<_> = missing
-            .map(|place| {
+            .map(|scope| {
                 let stop = CancellationToken::new();
-                let running = (self.start)(place.clone(), stop.clone());
-                (place, stop, running)
+                let running = (self.start)(scope.clone(), stop.clone());
+                (scope, stop, running)
             })
             .collect();
-        for (place, stop, running) in starting {
+        for (scope, stop, running) in starting {
             let task = self.tasks.spawn(running);
-            self.places.insert(task.id(), place.clone());
-            self.running.insert(place, stop);
+            self.scopes.insert(task.id(), scope.clone());
+            self.running.insert(scope, stop);
         }
         Ok(())
     }
@@ -96,7 +96,7 @@ where
     /// Waits for a stream that ends by itself. Cancellation-safe.
     pub(crate) async fn failure(&mut self) -> Error {
         match self.ended().await {
-            Some((place, error)) => unexpected(&place, error),
+            Some((scope, error)) => unexpected(&scope, error),
             None => std::future::pending().await,
         }
     }
@@ -106,31 +106,31 @@ where
         for stop in self.running.values() {
             stop.cancel();
         }
-        while let Some((place, error)) = self.ended().await {
+        while let Some((scope, error)) = self.ended().await {
             if let Some(error) = error {
-                tracing::error!("The watch-stream for {place} has failed: {error}");
+                tracing::error!("The watch-stream for {scope} has failed: {error}");
             }
         }
     }
 
     /// Waits for the next stream that ends; `None` if no stream is running.
-    async fn ended(&mut self) -> Option<(Place, Option<JoinError>)> {
+    async fn ended(&mut self) -> Option<(StreamScope, Option<JoinError>)> {
         loop {
             let (id, error) = match self.tasks.join_next_with_id().await? {
                 Ok((id, ())) => (id, None),
                 Err(error) => (error.id(), Some(error)),
             };
-            if let Some(place) = self.places.remove(&id) {
-                self.running.remove(&place);
-                return Some((place, error));
+            if let Some(scope) = self.scopes.remove(&id) {
+                self.running.remove(&scope);
+                return Some((scope, error));
             }
         }
     }
 }
 
-fn unexpected(place: &Place, source: Option<JoinError>) -> Error {
+fn unexpected(scope: &StreamScope, source: Option<JoinError>) -> Error {
     Error {
-        place: place.to_string(),
+        scope: scope.to_string(),
         source,
     }
 }
@@ -138,7 +138,7 @@ fn unexpected(place: &Place, source: Option<JoinError>) -> Error {
 /// Returns `true` if a running stream fits the wanted scope. The details are compared as well: a
 /// new status subresource changes how objects are patched, and other names or categories can select
 /// other handlers.
-fn is_same(running: &Place, wanted: &Place) -> bool {
+fn is_same(running: &StreamScope, wanted: &StreamScope) -> bool {
     let (running, wanted) = (&running.resource, &wanted.resource);
     running.namespaced == wanted.namespaced
         && running.kind == wanted.kind

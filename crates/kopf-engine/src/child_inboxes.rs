@@ -1,7 +1,7 @@
 //! Notification of owners about changes of the objects that they own.
 //!
 //! ```text
-//! driver of a child ─► Families ─► Inbox of the owners' stream ─► mailbox of the owner ─► its driver
+//! driver of a child ─► ChildInboxes ─► Inbox of the owners ─► mailbox of the owner ─► its driver
 //! ```
 //!
 //! An inbox stores the newest version of every changed child until the driver of its owner takes
@@ -23,7 +23,7 @@ use crate::invocation::OwnedObject;
 
 /// The inboxes of all streams whose objects can be owners.
 #[derive(Debug, Default)]
-pub(crate) struct Families(Mutex<Vec<Weak<Inbox>>>);
+pub(crate) struct ChildInboxes(Mutex<Vec<Weak<Inbox>>>);
 
 /// The changed children of the objects of one stream.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Inner {
     fresh: HashSet<Identity>,
 }
 
-impl Families {
+impl ChildInboxes {
     /// Opens the inbox of a stream, which is closed by dropping it.
     pub(crate) fn open(&self, resource: Arc<Resource>, namespace: Option<String>) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox {
@@ -165,15 +165,15 @@ mod tests {
 
     #[test]
     fn children_are_posted_to_the_streams_of_their_owners() {
-        let families = Families::default();
-        let everywhere = families.open(things(), None);
-        let here = families.open(things(), Some("ns".to_owned()));
-        let elsewhere = families.open(things(), Some("other".to_owned()));
-        let others = families.open(Arc::new(kind("g", "others")), None);
+        let inboxes = ChildInboxes::default();
+        let everywhere = inboxes.open(things(), None);
+        let here = inboxes.open(things(), Some("ns".to_owned()));
+        let elsewhere = inboxes.open(things(), Some("other".to_owned()));
+        let others = inboxes.open(Arc::new(kind("g", "others")), None);
         let child = child("c1", "u1", EventType::Added);
-        families.report(&child);
-        assert!(families.has_owners(&child.body));
-        assert!(!families.has_owners(&Body::new(json!({}))));
+        inboxes.report(&child);
+        assert!(inboxes.has_owners(&child.body));
+        assert!(!inboxes.has_owners(&Body::new(json!({}))));
         let counts =
             [everywhere, here, elsewhere, others].map(|inbox| inbox.take(&owner("u1")).len());
         assert_eq!(counts, [1, 1, 0, 0]);
@@ -181,11 +181,11 @@ mod tests {
 
     #[test]
     fn only_the_newest_version_of_a_child_is_kept() {
-        let families = Families::default();
-        let inbox = families.open(things(), None);
-        families.report(&child("c1", "u1", EventType::Added));
-        families.report(&child("c2", "u1", EventType::Added));
-        families.report(&child("c1", "u1", EventType::Modified));
+        let inboxes = ChildInboxes::default();
+        let inbox = inboxes.open(things(), None);
+        inboxes.report(&child("c1", "u1", EventType::Added));
+        inboxes.report(&child("c2", "u1", EventType::Added));
+        inboxes.report(&child("c1", "u1", EventType::Modified));
         assert_eq!(inbox.take_fresh(), HashSet::from([owner("u1")]));
         let events: Vec<_> = inbox
             .take(&owner("u1"))
@@ -198,24 +198,24 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_for_owners_that_are_gone() {
-        let families = Families::default();
-        let inbox = families.open(things(), None);
-        families.report(&child("c1", "u1", EventType::Added));
-        families.report(&child("c2", "u1", EventType::Added));
-        families.report(&child("c1", "u1", EventType::Deleted));
+        let inboxes = ChildInboxes::default();
+        let inbox = inboxes.open(things(), None);
+        inboxes.report(&child("c1", "u1", EventType::Added));
+        inboxes.report(&child("c2", "u1", EventType::Added));
+        inboxes.report(&child("c1", "u1", EventType::Deleted));
         inbox.drop_deleted(&owner("u1"));
         assert_eq!(inbox.inner.lock().children[&owner("u1")].len(), 1);
         inbox.forget(&owner("u1"));
-        families.report(&child("c2", "u1", EventType::Deleted));
+        inboxes.report(&child("c2", "u1", EventType::Deleted));
         inbox.drop_deleted(&owner("u1"));
         assert!(inbox.inner.lock().children.is_empty());
     }
 
     #[test]
     fn closed_inboxes_are_forgotten() {
-        let families = Families::default();
-        drop(families.open(things(), None));
-        let _open = families.open(things(), None);
-        assert_eq!(families.0.lock().len(), 1);
+        let inboxes = ChildInboxes::default();
+        drop(inboxes.open(things(), None));
+        let _open = inboxes.open(things(), None);
+        assert_eq!(inboxes.0.lock().len(), 1);
     }
 }

@@ -10,31 +10,31 @@ use futures::future::BoxFuture;
 /// ```
 /// use futures::channel::oneshot;
 /// use futures::future::BoxFuture;
-/// use kopf_engine::invocation::Pulse;
+/// use kopf_engine::invocation::Heartbeat;
 ///
 /// /// A queue of requests that a loop responds to.
 /// struct Loop(std::sync::mpsc::Sender<oneshot::Sender<()>>);
 ///
-/// impl Pulse for Loop {
+/// impl Heartbeat for Loop {
 ///     fn beat(&self) -> BoxFuture<'static, ()> {
-///         let (answer, answered) = oneshot::channel();
-///         let _ = self.0.send(answer);
+///         let (sender, receiver) = oneshot::channel();
+///         let _ = self.0.send(sender);
 ///         Box::pin(async move {
-///             if answered.await.is_err() {
+///             if receiver.await.is_err() {
 ///                 std::future::pending().await
 ///             }
 ///         })
 ///     }
 /// }
 /// ```
-pub trait Pulse: Send + Sync {
+pub trait Heartbeat: Send + Sync {
     /// Resolves when the frontend has responded. The operator is unhealthy if this takes longer
     /// than 10 seconds.
     fn beat(&self) -> BoxFuture<'static, ()>;
 }
 
-impl fmt::Debug for dyn Pulse {
+impl fmt::Debug for dyn Heartbeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pulse")
+        f.write_str("Heartbeat")
     }
 }

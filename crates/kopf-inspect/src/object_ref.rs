@@ -6,7 +6,7 @@ use kopf_core::resource::Resource;
 
 /// A reference to an object by resource, namespace and name.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct ObjectRef<'a> {
     /// The resource.
     pub resource: &'a Resource,
     /// The namespace; `None` for cluster-scoped resources.
@@ -15,7 +15,7 @@ pub struct Named<'a> {
     pub name: &'a str,
 }
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for ObjectRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = &self.resource.singular;
         match self.namespace {

@@ -14,7 +14,7 @@ use crate::usage::Usage;
 
 /// An operator that handles the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Contestant {
+pub(crate) enum Implementation {
     /// An operator on the crate kopf
     Ours,
     /// A small controller on kube-rs
@@ -32,7 +32,7 @@ pub(crate) enum Contestant {
     Raw,
 }
 
-impl Contestant {
+impl Implementation {
     /// All operators that are compared by default.
     pub(crate) const ALL: [Self; 5] = [
         Self::Ours,
@@ -89,13 +89,13 @@ impl Contestant {
             Self::Original => {
                 let mut command = Command::new(original()?);
                 command.args(["run", "--standalone", "--namespace", namespace]);
-                command.arg(servers::root().join("benches/contestants/original.py"));
+                command.arg(servers::root().join("benches/implementations/original.py"));
                 command
             }
             Self::Python | Self::PythonSync => {
                 let file = match self {
-                    Self::PythonSync => "benches/contestants/sync.py",
-                    _ => "benches/contestants/original.py",
+                    Self::PythonSync => "benches/implementations/sync.py",
+                    _ => "benches/implementations/original.py",
                 };
                 let mut command = python::command()?;
                 command.args(["run", "--standalone", "--namespace", namespace]);
@@ -120,7 +120,7 @@ impl Contestant {
     }
 }
 
-/// A running contestant. It is killed when dropped.
+/// A running implementation. It is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -128,7 +128,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn usage(&self) -> Result<Usage> {
-        let id = self.child.id().context("the contestant has exited")?;
+        let id = self.child.id().context("the implementation has exited")?;
         Ok(Usage::of(id))
     }
 
@@ -159,7 +159,7 @@ pub(crate) async fn install(folder: &Path, requirements: &str) -> Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(folder)?;
     }
-    let advice = "install Python 3.11 or newer with its venv, or measure without it: --contestants ours,kube";
+    let advice = "install Python 3.11 or newer with its venv, or measure without it: --implementations ours,kube";
     run(Command::new("python3").args(["-m", "venv"]).arg(folder))
         .await
         .context(advice)?;

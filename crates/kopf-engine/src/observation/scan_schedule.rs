@@ -21,37 +21,37 @@ const RETRY_LIMIT: Duration = Duration::from_secs(300);
 
 /// The schedule of all groups.
 #[derive(Debug, Default)]
-pub(super) struct Agenda(BTreeMap<String, Visit>);
+pub(super) struct ScanSchedule(BTreeMap<String, ScheduledScan>);
 
 #[derive(Debug)]
-struct Visit {
+struct ScheduledScan {
     at: Instant,
     failures: u32,
     confirmed: usize,
 }
 
-impl Agenda {
+impl ScanSchedule {
     /// Schedules scans of a changed group.
     pub(super) fn changed(&mut self, group: &str, now: Instant) {
         let failures = self.failures(group);
-        let visit = Visit {
+        let scan = ScheduledScan {
             at: now,
             failures,
             confirmed: 0,
         };
-        self.0.insert(group.to_owned(), visit);
+        self.0.insert(group.to_owned(), scan);
     }
 
     /// Records a successful scan. Returns `true` if it is the first one after failures.
     pub(super) fn succeeded(&mut self, group: &str, now: Instant) -> bool {
-        let Some(visit) = self.0.get_mut(group) else {
+        let Some(scan) = self.0.get_mut(group) else {
             return false;
         };
-        let has_failed = std::mem::take(&mut visit.failures) > 0;
-        match CONFIRMATIONS.get(visit.confirmed) {
+        let has_failed = std::mem::take(&mut scan.failures) > 0;
+        match CONFIRMATIONS.get(scan.confirmed) {
             Some(delay) => {
-                visit.at = now + *delay;
-                visit.confirmed += 1;
+                scan.at = now + *delay;
+                scan.confirmed += 1;
             }
             None => {
                 self.0.remove(group);
@@ -64,32 +64,32 @@ impl Agenda {
     pub(super) fn failed(&mut self, group: &str, now: Instant) -> bool {
         let failures = self.failures(group);
         let delay = RETRY.saturating_mul(2_u32.saturating_pow(failures));
-        let visit = Visit {
+        let scan = ScheduledScan {
             at: now + delay.min(RETRY_LIMIT),
             failures: failures.saturating_add(1),
             // Confirmations are not needed because a retry follows.
             confirmed: CONFIRMATIONS.len(),
         };
-        self.0.insert(group.to_owned(), visit);
+        self.0.insert(group.to_owned(), scan);
         failures == 0
     }
 
     /// Returns the groups that are due.
     pub(super) fn due(&self, now: Instant) -> BTreeSet<String> {
-        let due = self.0.iter().filter(|(_, visit)| visit.at <= now);
+        let due = self.0.iter().filter(|(_, scan)| scan.at <= now);
         due.map(|(group, _)| group.clone()).collect()
     }
 
     /// Waits until a group is due. Cancel-safe.
     pub(super) async fn wait(&self) {
-        match self.0.values().map(|visit| visit.at).min() {
+        match self.0.values().map(|scan| scan.at).min() {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
         }
     }
 
     fn failures(&self, group: &str) -> u32 {
-        self.0.get(group).map_or(0, |visit| visit.failures)
+        self.0.get(group).map_or(0, |scan| scan.failures)
     }
 }
 
@@ -103,57 +103,60 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_changed_group_is_scanned_at_once_and_confirmed_later() {
-        let mut agenda = Agenda::default();
+        let mut schedule = ScanSchedule::default();
         let start = Instant::now();
-        agenda.changed("a", start);
-        let mut looks = Vec::new();
+        schedule.changed("a", start);
+        let mut scans = Vec::new();
         for _ in 0..4 {
-            agenda.wait().await;
-            assert_eq!(agenda.due(Instant::now()), groups(&["a"]));
-            looks.push(start.elapsed().as_secs());
-            assert!(!agenda.succeeded("a", Instant::now()));
+            schedule.wait().await;
+            assert_eq!(schedule.due(Instant::now()), groups(&["a"]));
+            scans.push(start.elapsed().as_secs());
+            assert!(!schedule.succeeded("a", Instant::now()));
         }
-        assert_eq!(looks, [0, 1, 6, 36]);
-        assert_eq!(agenda.due(start + Duration::from_secs(3_600)), groups(&[]));
+        assert_eq!(scans, [0, 1, 6, 36]);
+        assert_eq!(
+            schedule.due(start + Duration::from_secs(3_600)),
+            groups(&[])
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn failures_are_retried_with_growing_delays() {
-        let mut agenda = Agenda::default();
+        let mut schedule = ScanSchedule::default();
         let start = Instant::now();
-        assert!(agenda.failed("a", start), "the first failure is reported");
-        let mut looks = Vec::new();
+        assert!(schedule.failed("a", start), "the first failure is reported");
+        let mut scans = Vec::new();
         for _ in 0..8 {
-            agenda.wait().await;
-            looks.push(start.elapsed().as_secs());
+            schedule.wait().await;
+            scans.push(start.elapsed().as_secs());
             assert!(
-                !agenda.failed("a", Instant::now()),
+                !schedule.failed("a", Instant::now()),
                 "later failures are not reported"
             );
         }
-        assert_eq!(looks, [5, 15, 35, 75, 155, 315, 615, 915]);
+        assert_eq!(scans, [5, 15, 35, 75, 155, 315, 615, 915]);
         assert!(
-            agenda.succeeded("a", Instant::now()),
+            schedule.succeeded("a", Instant::now()),
             "the recovery is reported"
         );
-        assert!(agenda.due(start + RETRY_LIMIT * 100).is_empty());
+        assert!(schedule.due(start + RETRY_LIMIT * 100).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn groups_have_separate_schedules() {
-        let mut agenda = Agenda::default();
+        let mut schedule = ScanSchedule::default();
         let start = Instant::now();
-        agenda.failed("a", start);
-        agenda.changed("b", start);
-        assert_eq!(agenda.due(start), groups(&["b"]));
-        assert_eq!(agenda.due(start + RETRY), groups(&["a", "b"]));
+        schedule.failed("a", start);
+        schedule.changed("b", start);
+        assert_eq!(schedule.due(start), groups(&["b"]));
+        assert_eq!(schedule.due(start + RETRY), groups(&["a", "b"]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_change_does_not_hide_that_the_group_has_failed_before() {
-        let mut agenda = Agenda::default();
-        agenda.failed("a", Instant::now());
-        agenda.changed("a", Instant::now());
-        assert!(!agenda.failed("a", Instant::now()));
+        let mut schedule = ScanSchedule::default();
+        schedule.failed("a", Instant::now());
+        schedule.changed("a", Instant::now());
+        assert!(!schedule.failed("a", Instant::now()));
     }
 }

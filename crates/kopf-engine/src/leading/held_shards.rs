@@ -10,7 +10,7 @@ use super::tenure::Tenure;
 
 /// The shards that this process holds or releases.
 #[derive(Debug)]
-pub(super) struct Holdings {
+pub(super) struct HeldShards {
     held: BTreeMap<u32, Arc<Tenure>>,
     draining: BTreeMap<u32, Arc<Tenure>>,
     assignments: Assignments,
@@ -25,7 +25,7 @@ pub(super) enum Renewed {
     Extended,
 }
 
-impl Holdings {
+impl HeldShards {
     pub(super) fn new(assignments: Assignments) -> Self {
         Self {
             held: BTreeMap::new(),
@@ -133,7 +133,7 @@ impl Holdings {
 }
 
 /// All tenures end, because they cannot be renewed any more.
-impl Drop for Holdings {
+impl Drop for HeldShards {
     fn drop(&mut self) {
         for tenure in self.held.values().chain(self.draining.values()) {
             tenure.lose();
@@ -156,14 +156,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_expired_tenure_is_not_continued() {
         let assignments = Assignments::none_of(1);
-        let mut holdings = Holdings::new(assignments.clone());
-        assert_eq!(holdings.renew(0, soon()), Renewed::Gained);
+        let mut held_shards = HeldShards::new(assignments.clone());
+        assert_eq!(held_shards.renew(0, soon()), Renewed::Gained);
         let pass = assignments.first().await;
         advance(Duration::from_secs(9)).await;
-        assert_eq!(holdings.renew(0, soon()), Renewed::Extended);
+        assert_eq!(held_shards.renew(0, soon()), Renewed::Extended);
         assert!(pass.may_begin());
         advance(Duration::from_secs(11)).await;
-        assert_eq!(holdings.renew(0, soon()), Renewed::Gained);
+        assert_eq!(held_shards.renew(0, soon()), Renewed::Gained);
         assert!(!pass.may_begin(), "the pass belongs to the former tenure");
         assert!(assignments.first().await.may_begin());
     }
@@ -171,23 +171,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn shards_are_released_when_their_passes_are_dropped() {
         let assignments = Assignments::none_of(1);
-        let mut holdings = Holdings::new(assignments.clone());
-        holdings.renew(0, soon());
+        let mut held_shards = HeldShards::new(assignments.clone());
+        held_shards.renew(0, soon());
         let pass = assignments.first().await;
-        holdings.drain(0);
-        assert_eq!(holdings.take_drained(), Vec::<u32>::new());
-        tokio::join!(holdings.drained(), async { drop(pass) });
-        assert_eq!(holdings.take_drained(), [0]);
-        assert!(holdings.is_empty());
+        held_shards.drain(0);
+        assert_eq!(held_shards.take_drained(), Vec::<u32>::new());
+        tokio::join!(held_shards.drained(), async { drop(pass) });
+        assert_eq!(held_shards.take_drained(), [0]);
+        assert!(held_shards.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn dropping_the_holdings_ends_all_tenures() {
         let assignments = Assignments::none_of(1);
-        let mut holdings = Holdings::new(assignments.clone());
-        holdings.renew(0, soon());
+        let mut held_shards = HeldShards::new(assignments.clone());
+        held_shards.renew(0, soon());
         let pass = assignments.first().await;
-        drop(holdings);
+        drop(held_shards);
         assert!(!pass.may_write());
     }
 }

@@ -1,28 +1,24 @@
 //! Resources with admission handlers, as currently discovered.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use kopf_core::admission::served;
-use kopf_core::resource::Resource;
 use kopf_core::sync::Mutex;
 use tokio::sync::watch;
 
 use crate::invocation::Registry;
 use crate::observation::Resources;
 
-/// Resources with admission handlers.
-pub(super) type Served = Arc<BTreeSet<Arc<Resource>>>;
-
-/// Cache of the resources, which every review needs. Refreshed after discoveries.
-pub(super) struct Kinds {
+/// Cache of the resources with admission handlers, which every review needs. Refreshed after
+/// discoveries.
+pub(super) struct ServedResources {
     registry: Arc<Registry>,
     resources: watch::Receiver<Option<Resources>>,
-    found: Mutex<Option<(Resources, Served)>>,
+    found: Mutex<Option<(Resources, Resources)>>,
 }
 
-impl Kinds {
+impl ServedResources {
     pub(super) fn new(
         registry: Arc<Registry>,
         resources: watch::Receiver<Option<Resources>>,
@@ -35,9 +31,9 @@ impl Kinds {
     }
 
     /// Returns the current resources; empty before the first discovery.
-    pub(super) fn served(&self) -> Served {
+    pub(super) fn current(&self) -> Resources {
         let Some(resources) = self.resources.borrow().clone() else {
-            return Served::default();
+            return Resources::default();
         };
         let lock = || self.found.lock();
         if let Some((known, served)) = &*lock()
@@ -52,8 +48,8 @@ impl Kinds {
     }
 }
 
-impl fmt::Debug for Kinds {
+impl fmt::Debug for ServedResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Kinds")
+        f.write_str("ServedResources")
     }
 }

@@ -21,14 +21,14 @@ use serde_json::{Map, Value};
 /// Progress and diff-base are read from annotations and from `status.kopf`, the defaults of all
 /// versions.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Storages {
     pub(crate) naming: KeyNaming,
     pub(crate) finalizer: String,
     pub(crate) progress: SmartProgressStorage,
     diffbase: MultiDiffBaseStorage,
 }
 
-impl Default for Places {
+impl Default for Storages {
     fn default() -> Self {
         Self::of(
             KeyNaming::default(),
@@ -38,7 +38,7 @@ impl Default for Places {
     }
 }
 
-impl Places {
+impl Storages {
     /// Uses a prefix of annotations and the name of the finalizer. Changes of the ignored fields
     /// are not reported.
     ///
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn declared_fields_of_the_status_are_compared() {
-        let places = Places::default();
+        let storages = Storages::default();
         let base = json!({"spec": {"a": 1}, "status": {"x": {"y": 1}}});
         let text = base.to_string();
         let body = |status: Value| {
@@ -155,38 +155,38 @@ mod tests {
             )
         };
         let same = body(json!({"x": {"y": 1, "other": 2}, "more": 3}));
-        let found = places.base(&same).unwrap().unwrap();
+        let found = storages.base(&same).unwrap().unwrap();
         assert_eq!(found, base);
-        assert_eq!(places.essence(&same, Some(&found)).unwrap(), base);
+        assert_eq!(storages.essence(&same, Some(&found)).unwrap(), base);
         let other = body(json!({"x": {"y": 2}}));
-        assert_ne!(places.essence(&other, Some(&found)).unwrap(), base);
+        assert_ne!(storages.essence(&other, Some(&found)).unwrap(), base);
     }
 
     #[test]
     fn secrets_are_compared_by_digests() {
-        let places = Places::default();
+        let storages = Storages::default();
         let secret = |password: &str| {
             Body::new(json!({
                 "apiVersion": "v1", "kind": "Secret",
                 "metadata": {"name": "s", "uid": "u"}, "data": {"password": password},
             }))
         };
-        let mut base = places.essence(&secret("x"), None).unwrap();
+        let mut base = storages.essence(&secret("x"), None).unwrap();
         digest_values(&mut base, &secret("x"), &SecretValues::Digests);
-        assert_eq!(places.essence(&secret("x"), Some(&base)).unwrap(), base);
-        assert_ne!(places.essence(&secret("y"), Some(&base)).unwrap(), base);
+        assert_eq!(storages.essence(&secret("x"), Some(&base)).unwrap(), base);
+        assert_ne!(storages.essence(&secret("y"), Some(&base)).unwrap(), base);
     }
 
     #[test]
     fn requests_and_ignored_fields_are_not_in_the_essence() {
-        let places = Places::new(Some("my-op.example.com"), None, &["spec.b".into()]).unwrap();
+        let storages = Storages::new(Some("my-op.example.com"), None, &["spec.b".into()]).unwrap();
         let annotations = json!({"my-op.example.com/retrigger-request": "{}"});
         let body =
             Body::new(json!({"metadata": {"annotations": annotations}, "spec": {"a": 1, "b": 2}}));
         assert_eq!(
-            places.essence(&body, None).unwrap(),
+            storages.essence(&body, None).unwrap(),
             json!({"spec": {"a": 1}})
         );
-        assert!(Places::new(Some("a b"), None, &[]).is_err());
+        assert!(Storages::new(Some("a b"), None, &[]).is_err());
     }
 }

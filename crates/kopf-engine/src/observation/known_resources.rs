@@ -11,9 +11,9 @@ use kopf_core::resource::Resource;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::agenda::Agenda;
+use super::scan_schedule::ScanSchedule;
 
-/// The agenda's name for all groups at once; not a valid name of a group.
+/// The name in the schedule for all groups at once; not a valid name of a group.
 const EVERYTHING: &str = "*";
 
 /// Compares resources including all details. `==` compares names only.
@@ -33,20 +33,20 @@ pub(super) fn is_identical(one: &BTreeSet<Arc<Resource>>, other: &BTreeSet<Arc<R
 
 /// The known resources.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownResources {
     wanted: Groups,
     groups: BTreeMap<String, BTreeSet<Arc<Resource>>>,
-    pub(super) agenda: Agenda,
+    pub(super) schedule: ScanSchedule,
     /// `true` if events of CRDs may be lost until the next listing.
     is_stale: bool,
 }
 
-impl Known {
+impl KnownResources {
     pub(super) fn new(wanted: Groups) -> Self {
         Self {
             wanted,
             groups: BTreeMap::new(),
-            agenda: Agenda::default(),
+            schedule: ScanSchedule::default(),
             is_stale: false,
         }
     }
@@ -58,7 +58,7 @@ impl Known {
 
     /// Returns the groups to scan now, if any.
     pub(super) fn due(&self) -> Option<Groups> {
-        let due = self.agenda.due(Instant::now());
+        let due = self.schedule.due(Instant::now());
         if due.contains(EVERYTHING) {
             Some(self.wanted.clone())
         } else {
@@ -101,7 +101,7 @@ impl Known {
                 .find(|(part, _)| group_and_version(part).0 == name);
             match failure {
                 Some((part, error)) => self.failed(&name, part, error, now),
-                None if self.agenda.succeeded(&name, now) => {
+                None if self.schedule.succeeded(&name, now) => {
                     info!("API group '{name}' can be scanned again.");
                 }
                 None => {}
@@ -112,20 +112,20 @@ impl Known {
             };
         }
         if *groups == self.wanted {
-            self.agenda.succeeded(EVERYTHING, now);
+            self.schedule.succeeded(EVERYTHING, now);
         }
     }
 
     /// Records the failure of a whole scan.
     fn fail(&mut self, error: &Error) {
         let now = Instant::now();
-        for group in self.agenda.due(now) {
+        for group in self.schedule.due(now) {
             self.failed(&group, &group, error, now);
         }
     }
 
     fn failed(&mut self, group: &str, part: &str, error: &Error, now: Instant) {
-        if self.agenda.failed(group, now) {
+        if self.schedule.failed(group, now) {
             warn!("API group '{part}' cannot be scanned, it will be tried again later: {error}");
         } else {
             debug!("API group '{part}' still cannot be scanned: {error}");
@@ -136,7 +136,7 @@ impl Known {
     pub(super) fn listed(&mut self) {
         // Changes between two listings are missed.
         if std::mem::replace(&mut self.is_stale, true) {
-            self.agenda.changed(EVERYTHING, Instant::now());
+            self.schedule.changed(EVERYTHING, Instant::now());
         }
     }
 
@@ -162,7 +162,7 @@ impl Known {
                 .get(group)
                 .is_some_and(|known| known.iter().any(|resource| resource.plural == plural));
         if is_news {
-            self.agenda.changed(group, Instant::now());
+            self.schedule.changed(group, Instant::now());
         }
     }
 }

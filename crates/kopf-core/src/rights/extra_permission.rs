@@ -2,19 +2,19 @@
 
 use std::str::FromStr;
 
-use super::{Permission, Place};
+use super::{Permission, PermissionScope};
 
 /// Permissions for requests of the user's functions: `VERBS:RESOURCE[.GROUP][/SUBRESOURCE]`.
 ///
 /// ```
-/// use kopf_core::rights::Extra;
+/// use kopf_core::rights::ExtraPermission;
 ///
-/// let extra: Extra = "create,patch:deployments.apps".parse()?;
-/// assert!("deployments.apps".parse::<Extra>().is_err());
-/// # Ok::<(), kopf_core::rights::ExtraError>(())
+/// let extra: ExtraPermission = "create,patch:deployments.apps".parse()?;
+/// assert!("deployments.apps".parse::<ExtraPermission>().is_err());
+/// # Ok::<(), kopf_core::rights::ExtraPermissionError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extra {
+pub struct ExtraPermission {
     group: String,
     resource: String,
     verbs: Vec<String>,
@@ -46,14 +46,14 @@ const VERBS: [&str; 11] = [
     "watch",
 ];
 
-impl Extra {
-    /// Returns the permissions in these places.
-    pub fn permissions(&self, places: &[Place]) -> Vec<Permission> {
+impl ExtraPermission {
+    /// Returns the permissions in these scopes.
+    pub fn permissions(&self, scopes: &[PermissionScope]) -> Vec<Permission> {
         let mut permissions = Vec::new();
-        for place in places {
+        for scope in scopes {
             for verb in &self.verbs {
                 permissions.push(Permission {
-                    place: place.clone(),
+                    scope: scope.clone(),
                     group: self.group.clone(),
                     resource: self.resource.clone(),
                     name: None,
@@ -65,7 +65,7 @@ impl Extra {
     }
 }
 
-impl FromStr for Extra {
+impl FromStr for ExtraPermission {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -119,8 +119,8 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Vec<String> {
-        let extra: Extra = text.parse().unwrap();
-        let permissions = extra.permissions(&[Place::Cluster]);
+        let extra: ExtraPermission = text.parse().unwrap();
+        let permissions = extra.permissions(&[PermissionScope::Cluster]);
         permissions.iter().map(ToString::to_string).collect()
     }
 
@@ -147,7 +147,7 @@ mod tests {
             ("get:pods/", "lower case"),
             ("get:pods.A", "API group"),
         ] {
-            let error = text.parse::<Extra>().unwrap_err().to_string();
+            let error = text.parse::<ExtraPermission>().unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
     }

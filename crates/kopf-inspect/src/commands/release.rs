@@ -118,7 +118,7 @@ pub(super) async fn run(args: &ReleaseArgs, screen: &Screen) -> Result<(), Failu
                 screen.print(&format!("{object_ref} is released{clause}\n"));
             }
             Released::Clean => {
-                screen.print(&format!("{object_ref} has no state of the operator\n"))
+                screen.print(&format!("{object_ref} has no state of the operator\n"));
             }
             Released::Gone => screen.print(&format!("{object_ref} is gone\n")),
         }

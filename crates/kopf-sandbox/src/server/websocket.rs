@@ -4,7 +4,7 @@
 use std::pin::Pin;
 
 use bytes::{Bytes, BytesMut};
-use futures::{SinkExt as _, StreamExt as _};
+use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use http::header::{
     CONNECTION, CONTENT_TYPE, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_PROTOCOL, UPGRADE,
@@ -117,11 +117,11 @@ where
                 Some(Ok(message)) if !message.is_close() => {}
                 _ => return,
             },
-            frame = body.frame() => {
+            frame = body.frame().map(|frame| frame.map(Result::ok)) => {
                 let chunk = match frame {
-                    Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                    Some(Some(frame)) => frame.into_data().unwrap_or_default(),
                     // The body has broken the connection.
-                    Some(Err(_)) => return,
+                    Some(None) => return,
                     None => break,
                 };
                 unsent.extend_from_slice(&chunk);

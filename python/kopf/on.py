@@ -59,7 +59,7 @@ def startup(
     backoff: float | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ActivityDecorator:
-    """Declares a handler that runs before the operator starts to serve."""
+    """Declares a handler that runs before the operator connects to the cluster."""
     return declaring.activity(locals(), activity=Activity.STARTUP)
 
 
@@ -87,7 +87,7 @@ def login(
     backoff: float | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ActivityDecorator:
-    """Declares a handler that returns the credentials of the API."""
+    """Declares a handler that returns credentials for the API server."""
     return declaring.activity(locals(), activity=Activity.AUTHENTICATION)
 
 
@@ -289,7 +289,7 @@ def update(
     owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
-    """Declares a handler of changes of the essence."""
+    """Declares a handler of changes to the essence."""
     return declaring.changing(locals(), reason=Reason.UPDATE, field_needs_change=True)
 
 
@@ -356,7 +356,7 @@ def field(
     owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
-    """Declares a handler of changes of one field, including its appearance and removal."""
+    """Declares a handler of changes to one field, including its appearance and removal."""
     return declaring.changing(locals(), field_needs_change=True)
 
 
@@ -439,7 +439,7 @@ def child(
     parent: ResourceSpec | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChildDecorator:
-    """Declares a handler of changes of objects owned by the handled objects.
+    """Declares a handler of changes to objects owned by the handled objects.
 
     The function is called with the owner and with ``child``, the owned object, and ``type``, the
     type of the event. The owner is an object of the ``parent`` resource, or of any resource with

@@ -1,8 +1,8 @@
 //! The client of the Kubernetes API: connection, requests, discovery, listing, watching, patching.
 //!
-//! It is located between `kopf-core`, whose types it uses, and the engine. All requests go through
-//! one [`Client`], which is generic over its transport: a real server ([`connection`]), optionally
-//! with changing credentials ([`vault`]), or an in-process HTTP service ([`Client::from_service`]).
+//! It uses the types of `kopf-core`, and is used by the engine. All requests go through one
+//! [`Client`], which is generic over its transport: a real server ([`connection`]), optionally with
+//! changing credentials ([`vault`]), or an in-process HTTP service ([`Client::from_service`]).
 //!
 //! The crate does not interpret events, store objects, or read the wall clock.
 

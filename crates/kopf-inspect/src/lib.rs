@@ -1,9 +1,9 @@
 //! The state of handled objects, read from their annotations and statuses: `kopf get`, `explain`,
 //! `retrigger`, `release` and `ui`.
 //!
-//! The commands read objects only, and send no requests to operators. They work for operators in
-//! Rust, in Python and of the original, whether or not these are running. The formats are those of
-//! `kopf_core`. The Rust command line calls [`run`], the Python command line [`run_line`].
+//! The commands read and patch objects, and send no requests to operators. They work for operators
+//! in Rust, in Python and of the original, whether or not these are running. The formats are those
+//! of `kopf_core`. The Rust command line calls [`run`], the Python command line [`run_line`].
 
 #![warn(clippy::too_many_lines)]
 

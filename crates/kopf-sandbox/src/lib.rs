@@ -1,8 +1,8 @@
 //! An embedded Kubernetes API server, for first runs, demos and tests.
 //!
-//! A sandbox is a library first: [`Sandbox::service`] is the whole API as a [`tower::Service`], usable in
-//! process without a socket and under paused time. [`Sandbox::listen`] puts the same API behind TLS, for
-//! kubectl and clients in any language. Hundreds of independent sandboxes fit in one process.
+//! [`Sandbox::service`] is the whole API as a [`tower::Service`], usable in process without a
+//! socket and with paused time. [`Sandbox::listen`] serves the same API over TLS, for kubectl and
+//! clients in any language. Hundreds of independent sandboxes fit in one process.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

@@ -47,12 +47,11 @@
 //! # }
 //! ```
 //!
-//! With `start_paused`, time is virtual: it stands still while there is work, and otherwise jumps
-//! to the next deadline. A day of retries takes milliseconds, and the outcome does not depend on
-//! the speed of the machine.
+//! With `start_paused`, time is virtual: it jumps to the next deadline when all tasks are idle. A
+//! day of retries takes milliseconds, and the outcome does not depend on the speed of the machine.
 //!
 //! Methods panic with the reason if a request fails, which fails the test. Methods with the prefix
-//! `try_` return requests that the API rejects as errors.
+//! `try_` return an error if the API rejects the request.
 #![allow(
     clippy::panic,
     clippy::missing_panics_doc,

@@ -1,4 +1,4 @@
-//! Webhook servers and tunnels, by which API servers reach an operator.
+//! Webhook servers and tunnels, through which API servers reach an operator.
 //!
 //! They implement [`WebhookServer`](kopf_core::admission::WebhookServer), the only interface to the
 //! operator; other implementations are possible.
@@ -13,8 +13,9 @@
 //!
 //! # Clients
 //!
-//! All clients are accepted. Connections, requests, memory and time are [limited](Limits), so that clients
-//! cannot block each other. Handlers can check headers and client certificates.
+//! By default, all clients are accepted. Connections, requests, memory and time are
+//! [limited](Limits), so that clients cannot block each other. Handlers can check headers and
+//! client certificates.
 
 mod address;
 mod auto_tunnel;

@@ -1,8 +1,8 @@
 //! Kubernetes operators in a few lines: the Rust API of Kopf.
 //!
-//! An operator declares events of objects (created, changed, deleted, a field changed) and the
-//! functions that handle them. The framework watches the objects, detects causes, calls handlers,
-//! retries them, stores their progress on the objects, and reports errors.
+//! An operator declares handlers: functions for the creation, change and deletion of objects. The
+//! framework watches the objects, detects causes, calls handlers, retries failed ones, stores their
+//! progress on the objects, and reports errors.
 //!
 //! ```no_run
 //! use kopf::prelude::*;
@@ -38,9 +38,10 @@
 //!
 //! # Other crates
 //!
-//! Programs need no dependency but `kopf`: [`serde`], [`serde_json`], [`schemars`], [`kube`] and
-//! [`k8s_openapi`] are re-exported. [`resource`] and [`schema`] derive with these re-exports. Plain
-//! derives refer to crates by name. If these are not dependencies, attributes give their paths:
+//! Programs need no dependency other than `kopf`: [`serde`], [`serde_json`], [`schemars`], [`kube`]
+//! and [`k8s_openapi`] are re-exported. [`resource`] and [`schema`] derive with these re-exports.
+//! Plain derives refer to crates by name. For crates that are not dependencies of the program,
+//! attributes give the paths:
 //!
 //! ```
 //! #[derive(kopf::serde::Serialize, kopf::schemars::JsonSchema)]

@@ -32,12 +32,12 @@ class ProcessSettings:
 
 @dataclasses.dataclass
 class PostingSettings:
-    """K8s-events."""
+    """Kubernetes events."""
 
     enabled: bool = True
-    """Enables k8s-events."""
+    """Enables Kubernetes events."""
     loggers: bool = True
-    """Posts log records of objects as k8s-events."""
+    """Posts log records of objects as Kubernetes events."""
     level: int = logging.INFO
     """The minimum level of log records, ``kopf.info()``, ``kopf.warn()``, ``kopf.exception()``."""
     default_backoffs: float | Iterable[float] = FIBONACCI[:8]
@@ -49,11 +49,11 @@ class PostingSettings:
     idle_timeout: float = 1.0
     """The time after which a worker without events exits."""
     reporting_component: str = "kopf"
-    """The ``reportingComponent`` of k8s-events."""
+    """The ``reportingComponent`` of Kubernetes events."""
     reporting_instance: str = "dev"
-    """The ``reportingInstance`` of k8s-events."""
+    """The ``reportingInstance`` of Kubernetes events."""
     event_name_prefix: str = "kopf-event-"
-    """The prefix of names of k8s-events."""
+    """The prefix of names of Kubernetes events."""
 
 
 @dataclasses.dataclass

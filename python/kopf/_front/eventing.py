@@ -24,7 +24,7 @@ def event(
     message: str = "",
     backoffs: Backoffs = None,
 ) -> None:
-    """Posts a k8s-event of any type. ``backoffs`` are the delays of retries in seconds."""
+    """Posts a Kubernetes event of any type. ``backoffs`` are the delays of retries in seconds."""
     _post(objs, type=type, reason=reason, message=message, backoffs=backoffs, level=None)
 
 
@@ -35,7 +35,7 @@ def info(
     message: str = "",
     backoffs: Backoffs = None,
 ) -> None:
-    """Posts a k8s-event of the type ``Normal``, unless the level of posting is higher."""
+    """Posts a Kubernetes event of the type ``Normal``, unless the level of posting is higher."""
     _post(objs, type="Normal", reason=reason, message=message, backoffs=backoffs,
           level=logging.INFO)
 
@@ -47,7 +47,7 @@ def warn(
     message: str = "",
     backoffs: Backoffs = None,
 ) -> None:
-    """Posts a k8s-event of the type ``Warning``, unless the level of posting is higher."""
+    """Posts a Kubernetes event of the type ``Warning``, unless the level of posting is higher."""
     _post(objs, type="Warning", reason=reason, message=message, backoffs=backoffs,
           level=logging.WARNING)
 
@@ -60,7 +60,7 @@ def exception(
     exc: BaseException | None = None,
     backoffs: Backoffs = None,
 ) -> None:
-    """Posts a k8s-event of the type ``Error`` about the given or the current exception."""
+    """Posts a Kubernetes event of the type ``Error`` about the given or the current exception."""
     error = exc if exc is not None else sys.exc_info()[1]
     if error is not None:
         reason = reason or error.__class__.__name__

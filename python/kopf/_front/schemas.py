@@ -49,7 +49,7 @@ def crd(
     subresource: bool = True,
     storage: bool | None = None,
 ) -> Callable[[_C], _C]:
-    """Declares a model as the spec of a custom resource; `kopf crd` prints the definition.
+    """Declares a model as the spec of a custom resource; `kopf crd` prints the CRD.
 
         @kopf.crd("kopf.dev", "v1", "kopfexamples", status=ExampleStatus)
         class KopfExampleSpec(pydantic.BaseModel):
@@ -57,7 +57,7 @@ def crd(
 
     The kind is the name of the class without `Spec`. A model with a field `spec` is the whole body.
     Without a model, the status accepts arbitrary fields, because handlers store results there.
-    Several versions of a resource form one definition; the last one is the storage version unless
+    Several versions of a resource form one CRD; the last one is the storage version unless
     `storage=True` selects another. The class is not changed and can annotate arguments of handlers.
     """
 
@@ -89,7 +89,7 @@ def declared() -> list[Declaration]:
 
 
 def to_manifests(declarations: Iterable[Declaration]) -> list[dict[str, Any]]:
-    """Returns the definitions of the declared resources, one per resource."""
+    """Returns the CRDs of the declared resources, one per resource."""
     grouped: dict[tuple[str, str], list[Declaration]] = {}
     for declaration in declarations:
         grouped.setdefault((declaration.group, declaration.plural), []).append(declaration)
@@ -97,7 +97,7 @@ def to_manifests(declarations: Iterable[Declaration]) -> list[dict[str, Any]]:
 
 
 def to_yaml(declarations: Iterable[Declaration]) -> str:
-    """Returns the definitions as YAML documents."""
+    """Returns the CRDs as YAML documents."""
     import yaml
 
     text: str = yaml.safe_dump_all(to_manifests(declarations), sort_keys=False, width=100)

@@ -69,8 +69,8 @@ class WebhookContextManager:
 class WebhookServer(WebhookContextManager):
     """A server that listens on a local address and port, by HTTPS unless it is insecure.
 
-    Without `certfile` and `pkeyfile`, a self-signed certificate is generated. Changes of these
-    files and of `cafile` are detected within `file_check_interval` seconds, and restart the server.
+    Without `certfile` and `pkeyfile`, a CA and a certificate signed by it are generated. Changes to
+    these files and to `cafile` are detected within `file_check_interval` seconds.
     """
 
     DEFAULT_HOST: str | None = None

@@ -25,6 +25,8 @@ COUNT = 10_000
 FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
 BASE = "kopf.zalando.org/last-handled-configuration"
 
+MARKUP = "<img src=x onerror='window.injected=1'><script>window.injected=1</script>"
+
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -50,7 +52,7 @@ CRD = {
 }
 
 
-def bakery(name: str, loaves: int, annotations: dict[str, str], **metadata: Any) -> dict[str, Any]:
+def bakery(name: str, loaves: object, annotations: dict[str, str], **metadata: Any) -> dict[str, Any]:
     return {
         "apiVersion": "example.com/v1",
         "kind": "Bakery",
@@ -75,6 +77,10 @@ def objects() -> list[dict[str, Any]]:
                                               message="no flour is left", subrefs=["change/oven"]),
             "kopf.zalando.org/change.oven": record(started=moment(-40), stopped=moment(-39), retries=1,
                                                    success=True),
+        }, finalizers=[FINALIZER]),
+        bakery("hostile", MARKUP, {
+            BASE: handled,
+            "kopf.zalando.org/change": record(started=moment(-40), delayed=moment(3600), retries=1, message=MARKUP),
         }, finalizers=[FINALIZER]),
         bakery("market", 10, {
             "kopf.zalando.org/open": record(started=moment(-9), stopped=moment(-8), retries=1, failure=True,
@@ -110,18 +116,18 @@ ROW = "[...document.querySelectorAll('#window .row')]"
 
 
 def check_list(page: Browser) -> None:
-    page.until(f"document.querySelector('#states')?.innerText.includes('settled {COUNT - 5}')", "all rows")
+    page.until(f"document.querySelector('#states')?.innerText.includes('settled {COUNT - 6}')", "all rows")
     page.until("document.querySelector('#connection').innerText == 'live'", "the stream")
     rows = page.run(f"{ROW}.map(row => row.innerText.split('\\n').map(cell => cell.trim()))")
     names = [[cell for cell in row if cell] for row in rows]
-    states = [row[0] for row in names[:5]]
-    assert states == ["failed", "unreadable", "retrying", "changed", "not seen"], names[:6]
+    states = [row[0] for row in names[:6]]
+    assert states == ["failed", "unreadable", "retrying", "retrying", "changed", "not seen"], names[:7]
     # Only the visible rows are in the document.
     count = page.run("document.querySelectorAll('#window .row').length")
     assert count < 100, count
     page.run("document.querySelector('#list').focus()")
     page.press("End")
-    page.until(f"{ROW}.some(row => row.innerText.includes('shop-{COUNT - 6:05}'))", "the last row")
+    page.until(f"{ROW}.some(row => row.innerText.includes('shop-{COUNT - 7:05}'))", "the last row")
     page.press("Home")
 
 
@@ -135,6 +141,21 @@ def check_search(page: Browser) -> None:
     text = page.run("document.querySelector('#detail').innerText")
     for part in ["- spec.loaves: 10", "+ spec.loaves: 25", "change/oven", "no flour is left", "the operator"]:
         assert part in text, (part, text)
+
+
+def check_markup(page: Browser) -> None:
+    """Values of objects are shown as text."""
+    page.run("document.querySelector('#search').value = 'hostile'")
+    page.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
+    page.until(f"{ROW}.length == 1 && {ROW}[0].innerText.includes('onerror')", "the row with markup")
+    page.run("document.querySelector('#list').focus()")
+    page.press("Enter")
+    page.until("document.querySelector('#detail h2')?.innerText == 'bakery town/hostile'", "the details")
+    text = page.run("document.querySelector('#detail').innerText")
+    assert text.count(MARKUP) >= 2, text
+    assert page.run("window.injected === undefined")
+    page.press("Escape")
+    page.until("document.querySelector('#detail').hidden", "the list without details")
 
 
 def check_retriggering(page: Browser) -> None:
@@ -198,6 +219,7 @@ def inside(kopf: list[str], screenshots: pathlib.Path | None) -> None:
                     shoot(page, screenshots, "ui-object.png")
                     check_retriggering(page)
                     check_changes_by_other_clients(page, kopf)
+                    check_markup(page)
                 if dark:
                     shoot(page, screenshots, "ui-dark.png")
                 assert page.errors == [], page.errors

@@ -309,7 +309,10 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "PageUp") move(-20);
   else if (event.key === "Home") move(-shown.length);
   else if (event.key === "End") move(shown.length);
-  else if (event.key === "Enter" && cursor) open(cursor);
+  else if (event.key === "Enter" && shown.length > 0) {
+    move(0); // the selected row may be filtered out
+    open(cursor);
+  }
   else if (event.key === "r" && opened && rows.has(opened)) confirmRetrigger(rows.get(opened));
   else return;
   event.preventDefault();

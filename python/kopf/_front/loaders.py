@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.abc
 import importlib.util
 import os.path
 import sys
@@ -42,7 +41,7 @@ def _load_file(number: int, path: str) -> None:
     sys.path.insert(0, os.path.dirname(full))
     name = f"__kopf_script_{number}__{path}"
     spec = importlib.util.spec_from_file_location(name, full)
-    if spec is None or not isinstance(spec.loader, importlib.abc.Loader):
+    if spec is None or spec.loader is None:
         raise ImportError(f"Failed loading {path}: no module or loader.")
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and typing look up modules by name.

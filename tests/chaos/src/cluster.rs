@@ -107,7 +107,7 @@ impl History {
     /// Records all versions until it is dropped. Versions lost by compaction are missing, and not
     /// checked.
     async fn record(self, objects: Api<DynamicObject>) {
-        loop {
+        'listing: loop {
             let Ok(list) = objects.list(&ListParams::default()).await else {
                 // After a shutdown, requests fail immediately: without a delay, the task could not
                 // be cancelled.
@@ -129,7 +129,8 @@ impl History {
                             version = object.metadata.resource_version.unwrap_or(version);
                         }
                         WatchEvent::Bookmark(mark) => version = mark.metadata.resource_version,
-                        WatchEvent::Error(_) => break,
+                        // The version may be compacted: a new watch of it would fail as well.
+                        WatchEvent::Error(_) => continue 'listing,
                     }
                 }
             }

@@ -31,7 +31,7 @@ impl Driver {
                 if self.indexes_ahead() && !self.mailbox.is_empty() {
                     let _worker_permit = context.worker_permit().await;
                     let mut permit = self.acquire_permit().await;
-                    self.index_ahead(&mut permit).await;
+                    Box::pin(self.index_ahead(&mut permit)).await;
                 }
                 self.blocker = None;
                 if self.ahead.is_empty() {

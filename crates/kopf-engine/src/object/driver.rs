@@ -139,7 +139,7 @@ impl Driver {
     /// `None`), or until the stream is stopped.
     ///
     /// There can be as many waiting drivers as objects, so state that is needed only during the
-    /// work is boxed and not a part of this future.
+    /// work is boxed, not a part of this future, and not allocated before the permit is acquired.
     pub(crate) async fn run(mut self: Box<Self>) -> Option<ObjectState> {
         loop {
             match self.context.enter(&self.identity) {
@@ -175,8 +175,9 @@ impl Driver {
             if !is_ending && self.takes_events() {
                 self.guard.becomes(Counted::Working);
                 let _worker_permit = context.worker_permit().await;
+                let permit = Box::pin(self.acquire_permit()).await;
                 let span = spans::cycle(&context.resource);
-                Box::pin(self.on_events().instrument(span)).await;
+                Box::pin(self.on_events(permit).instrument(span)).await;
                 if *self.machine.state() == State::Gone {
                     return HandlingOutcome::Gone;
                 }
@@ -205,8 +206,9 @@ impl Driver {
                 () = sleep_until(context.instant(deadline)) => {
                     self.guard.becomes(Counted::Working);
                     let _worker_permit = context.worker_permit().await;
+                    let permit = Box::pin(self.acquire_permit()).await;
                     let span = spans::cycle(&context.resource);
-                    Box::pin(self.on_deadline().instrument(span)).await;
+                    Box::pin(self.on_deadline(permit).instrument(span)).await;
                 }
             }
         }
@@ -249,8 +251,7 @@ impl Driver {
         ObjectPermit::acquire(&self.context.shared.permits, &self.mailbox, listed).await
     }
 
-    async fn on_deadline(&mut self) {
-        let mut permit = self.acquire_permit().await;
+    async fn on_deadline(&mut self, mut permit: ObjectPermit) {
         // Events that arrived while waiting for the permit take precedence.
         let is_ending = !self.pass.as_ref().is_some_and(Pass::may_begin);
         if self.mailbox.is_empty() || is_ending {

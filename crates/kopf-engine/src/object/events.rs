@@ -19,8 +19,7 @@ const MAX_POSTPONED: usize = 16;
 impl Driver {
     /// Takes all queued versions, passes them to indices and event handlers, and runs a cycle for
     /// the newest one.
-    pub(super) async fn on_events(&mut self) {
-        let mut permit = self.acquire_permit().await;
+    pub(super) async fn on_events(&mut self, mut permit: ObjectPermit) {
         let mut drained = self.mailbox.drain();
         let now = self.context.now();
         for version in std::mem::take(&mut drained.superseded) {

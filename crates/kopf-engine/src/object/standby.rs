@@ -40,7 +40,7 @@ impl Driver {
                 let mut permit = self.acquire_permit().await;
                 while let Some(entry) = self.mailbox.pop() {
                     is_gone = !entry.is_alive();
-                    self.index_foreign(entry, &mut permit).await;
+                    Box::pin(self.index_foreign(entry, &mut permit)).await;
                 }
             }
             self.blocker = None;

@@ -32,7 +32,7 @@ say "$(basename "$wheel"): $bytes bytes"
 
 "$python" -m venv "$work/try"
 "$work/try/bin/pip" install --quiet --disable-pip-version-check "$wheel"
-cat > "$work/operator.py" <<'OPERATOR'
+cat > "$work/handlers.py" <<'OPERATOR'
 import kopf
 
 @kopf.on.create("kopfexamples")
@@ -45,7 +45,7 @@ from kopf.testing import KopfRunner, sandbox
 
 folder, examples = sys.argv[1:]
 with sandbox(f"{examples}/crd.yaml", f"{examples}/obj.yaml") as cluster:
-    with KopfRunner(["run", "-A", f"{folder}/operator.py"], timeout=60):
+    with KopfRunner(["run", "-A", f"{folder}/handlers.py"], timeout=60):
         cluster.wait("kopfexamples.kopf.dev", "kopf-example-1", lambda obj: obj.get("status", {}).get("created") == "hello")
 TRY
 (cd "$work" && "$work/try/bin/python" try.py "$work" "$root/examples") || die "the installed package does not work (see above)"

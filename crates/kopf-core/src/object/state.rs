@@ -111,6 +111,7 @@ impl BackingOff {
 
 /// The reason of a back-off.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum BackOffReason {
     /// A patch could not be sent; it is kept and sent again before anything else happens.
     Unsent(Unsent),

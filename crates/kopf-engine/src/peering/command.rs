@@ -71,7 +71,7 @@ pub struct CommandOutcome {
 pub struct Report {
     /// The change, if there is one.
     pub done: Option<String>,
-    /// What the command has not changed, and how to change it.
+    /// Peers that the command does not affect, and the option that selects them.
     pub warnings: Vec<String>,
 }
 

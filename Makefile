@@ -156,7 +156,9 @@ fuzz: need-cargo
 			cargo install --quiet --locked --root "$(TOOLS)" cargo-fuzz@$(CARGO_FUZZ_VERSION) || exit 1; }; \
 		for target in $(FUZZ_TARGETS); do \
 			echo "Fuzzing $$target for $(or $(SECONDS_EACH),60) seconds…"; \
-			PATH="$(TOOLS)/bin:$$PATH" cargo +nightly fuzz run --features libfuzzer $$target -- \
+			mkdir -p "$(CACHE)/fuzz/$$target"; \
+			PATH="$(TOOLS)/bin:$$PATH" cargo +nightly fuzz run --features libfuzzer $$target \
+				"$(CACHE)/fuzz/$$target" "fuzz/corpus/$$target" -- \
 				-dict=fuzz/dictionaries/$$target.dict -max_total_time=$(or $(SECONDS_EACH),60) -max_len=4096 -timeout=10 -verbosity=0 || exit 1; \
 		done; \
 	else \

@@ -115,6 +115,12 @@ def check_rejections(url: str) -> None:
 ROW = "[...document.querySelectorAll('#window .row')]"
 
 
+def filter_rows(page: Browser, text: str) -> None:
+    """Sets the text of the search box without moving the focus."""
+    page.run(f"document.querySelector('#search').value = '{text}'")
+    page.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
+
+
 def check_list(page: Browser) -> None:
     page.until(f"document.querySelector('#states')?.innerText.includes('settled {COUNT - 6}')", "all rows")
     page.until("document.querySelector('#connection').innerText == 'live'", "the stream")
@@ -145,8 +151,7 @@ def check_search(page: Browser) -> None:
 
 def check_markup(page: Browser) -> None:
     """Values of objects are shown as text."""
-    page.run("document.querySelector('#search').value = 'hostile'")
-    page.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
+    filter_rows(page, "hostile")
     page.until(f"{ROW}.length == 1 && {ROW}[0].innerText.includes('onerror')", "the row with markup")
     page.run("document.querySelector('#list').focus()")
     page.press("Enter")
@@ -168,8 +173,7 @@ def check_retriggering(page: Browser) -> None:
     page.until("document.querySelector('#confirm').open", "the dialog")
     page.press("Enter")
     # The record is removed, and the page receives the change.
-    page.run("document.querySelector('#search').value = 'harbour'")
-    page.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
+    filter_rows(page, "harbour")
     page.until(f"{ROW}.length == 1 && {ROW}[0].innerText.includes('handling')", "the new state")
     advice = "document.querySelector('#detail .advice')?.innerText"
     page.until(f"{advice}.startsWith('Wait for the handlers')", "the new details")
@@ -178,8 +182,7 @@ def check_retriggering(page: Browser) -> None:
 
 
 def check_changes_by_other_clients(page: Browser, kopf: list[str]) -> None:
-    page.run("document.querySelector('#search').value = 'market'")
-    page.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
+    filter_rows(page, "market")
     page.until(f"{ROW}.length == 1 && {ROW}[0].innerText.includes('failed')", "the failed object")
     subprocess.run([*kopf, "retrigger", "bakery", "market", "-n", "town"], check=True)
     page.until(f"{ROW}.length == 1 && {ROW}[0].innerText.includes('not seen')", "the change")

@@ -266,7 +266,7 @@ impl Driver {
             PendingPatch::Some
         };
         let mut permit = self.acquire_permit().await;
-        self.feed(Input::Paused(pending), &mut permit).await;
+        Box::pin(self.feed(Input::Paused(pending), &mut permit)).await;
     }
 
     /// Feeds an input, performs the resulting actions, and feeds their results in turn.

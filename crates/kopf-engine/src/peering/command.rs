@@ -310,3 +310,44 @@ async fn peering_objects(
     });
     Ok(objects.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(identity: &str) -> Peer {
+        let now = "2026-11-15T00:00:00Z".parse().unwrap();
+        Peer::new(identity, 5, std::time::Duration::from_secs(60), now)
+    }
+
+    #[test]
+    fn unaffected_operators_are_named_after_freezing() {
+        let mut outcome = CommandOutcome {
+            changed: vec!["'default'".to_owned()],
+            ..CommandOutcome::default()
+        };
+        let peering = Peering::default();
+        let report = outcome.freeze_report(&peering, "me");
+        assert!(report.done.unwrap().contains("'default' by me"));
+        assert_eq!(report.warnings, [""; 0]);
+        outcome.others = vec![peer("higher")];
+        let report = outcome.freeze_report(&peering, "me");
+        assert!(report.warnings[0].contains("higher"), "{report:?}");
+    }
+
+    #[test]
+    fn other_identities_are_named_if_nothing_is_resumed() {
+        let mut outcome = CommandOutcome {
+            changed: vec!["'default'".to_owned()],
+            others: vec![peer("other")],
+            ..CommandOutcome::default()
+        };
+        let report = outcome.resume_report("me");
+        assert!(report.done.is_some() && report.warnings.is_empty());
+        outcome.unchanged = std::mem::take(&mut outcome.changed);
+        let report = outcome.resume_report("me");
+        assert_eq!(report.done, None);
+        assert!(report.warnings[0].starts_with("Nothing is resumed in the peering 'default'"));
+        assert!(report.warnings[1].contains("other"), "{report:?}");
+    }
+}

@@ -2,8 +2,8 @@
 """
 Runs integration tests of controller-runtime and kube-rs on sandboxes, in place of their own clusters.
 
-Their published sources are tested: the Go module of ``controller-runtime/go.mod``, and the crates that the
-workspace depends on. Only the standard library is used. Usage: see --help and README.md.
+Their published sources are tested: the Go module of ``controller-runtime/go.mod``, and the crates of the
+operator in the benches. Only the standard library is used. Usage: see --help and README.md.
 """
 import argparse
 import json
@@ -16,8 +16,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 MODULE = HERE / "controller-runtime"
+# Depends on all crates of kube-rs.
+OPERATOR = HERE.parents[1] / "benches" / "implementations" / "kube-rs"
 
 # Packages whose suites start an API server.
 PACKAGES = [
@@ -26,10 +27,17 @@ PACKAGES = [
 ]
 # Tests of kube-rs that are ignored without a cluster.
 CRATES = {
-    "kube-client": ["--features", "client,rustls-tls,ring"],
+    "kube-client": ["--features", "client,rustls-tls,ring,ws,jsonpatch"],
     "kube-runtime": [],
-    "kube": ["--features", "client,derive,runtime,rustls-tls,ring"],
+    "kube": ["--features", "client,derive,runtime,rustls-tls,ring,ws,jsonpatch"],
 }
+# The crates of kube-rs; they test each other. Published manifests lack such development dependencies.
+FAMILY = ["kube", "kube-client", "kube-core", "kube-derive", "kube-runtime"]
+TESTED_BY_KUBE = """
+[dev-dependencies.kube]
+path = "../kube"
+features = ["client", "derive", "runtime", "rustls-tls", "ring", "ws"]
+"""
 SECONDS = 600
 SUMMARY = re.compile(r"(\d+) Passed \| (\d+) Failed")
 RESULT = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed")
@@ -97,30 +105,39 @@ def controller_runtime(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
     return results
 
 
-def kube_rs(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
-    """Returns passed and failed tests by crate."""
+def copy_kube_rs(folder: Path) -> None:
+    """Makes one workspace of the published sources of kube-rs."""
     listed = subprocess.run(
-        ["cargo", "metadata", "--format-version=1", "--locked"], cwd=ROOT, text=True,
+        ["cargo", "metadata", "--format-version=1", "--locked"], cwd=OPERATOR, text=True,
         stdout=subprocess.PIPE, check=True)
     manifests = {p["name"]: Path(p["manifest_path"]) for p in json.loads(listed.stdout)["packages"]}
+    for crate in FAMILY:
+        shutil.copytree(manifests[crate].parent, folder / crate, dirs_exist_ok=True)
+        # The published file can require versions that are withdrawn.
+        (folder / crate / "Cargo.lock").unlink(missing_ok=True)
+    for crate in ["kube-client", "kube-runtime"]:
+        with (folder / crate / "Cargo.toml").open("a", encoding="utf-8") as manifest:
+            manifest.write(TESTED_BY_KUBE)
+    shutil.copyfile(OPERATOR / "Cargo.lock", folder / "Cargo.lock")
+    patches = "".join(f'{crate} = {{ path = "{crate}" }}\n' for crate in FAMILY)
+    (folder / "Cargo.toml").write_text(
+        f'[workspace]\nresolver = "3"\nmembers = {json.dumps(FAMILY)}\n\n[patch.crates-io]\n{patches}',
+        encoding="utf-8")
+
+
+def kube_rs(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
+    """Returns passed and failed tests by crate."""
+    folder = logs.parent / "kube-rs"
+    copy_kube_rs(folder)
     results = {}
     for crate, options in CRATES.items():
-        source = manifests[crate].parent
-        copy = logs.parent / "kube-rs" / source.name
-        if not copy.exists():
-            shutil.copytree(source, copy)
-            # The published file can require versions that are withdrawn.
-            shutil.copyfile(ROOT / "Cargo.lock", copy / "Cargo.lock")
-            with (copy / "Cargo.toml").open("a", encoding="utf-8") as manifest:
-                manifest.write("\n[workspace]\n")
-        environment = {**os.environ, "CARGO_TARGET_DIR": str(copy.parent / "target")}
         test = ["cargo", "test", "--lib", *options]
         # Not within the time of the tests: building takes minutes.
-        subprocess.run([*test, "--quiet", "--no-run"], cwd=copy, env=environment, check=True)
+        subprocess.run([*test, "--quiet", "--no-run"], cwd=folder / crate, check=True)
         output = run(
             f"kube-rs/{crate}",
-            [str(kopf), "sandbox", "--", *test, "--", "--ignored", "--test-threads=1"],
-            logs, cwd=copy, env=environment)
+            [str(kopf), "sandbox", "--simulate=pods", "--", *test, "--", "--ignored", "--test-threads=1"],
+            logs, cwd=folder / crate)
         found = RESULT.search(output)
         results[f"kube-rs {crate}"] = (int(found[1]), int(found[2])) if found else (0, 1)
         show(f"kube-rs {crate}", results)

@@ -87,6 +87,27 @@ impl Resource {
         }
     }
 
+    /// Compares all details of two discoveries. `==` compares group, version and plural only.
+    ///
+    /// ```
+    /// use kopf_core::resource::Resource;
+    ///
+    /// let before = Resource { plural: "pods".into(), ..Resource::default() };
+    /// let after = Resource { namespaced: true, ..before.clone() };
+    /// assert!(before == after && !before.is_identical(&after));
+    /// ```
+    pub fn is_identical(&self, other: &Self) -> bool {
+        self == other
+            && self.kind == other.kind
+            && self.singular == other.singular
+            && self.shortcuts == other.shortcuts
+            && self.categories == other.categories
+            && self.subresources == other.subresources
+            && self.verbs == other.verbs
+            && self.namespaced == other.namespaced
+            && self.preferred == other.preferred
+    }
+
     /// Returns `true` if the resource has a status subresource.
     pub fn has_status(&self) -> bool {
         self.subresources.contains("status")

@@ -14,7 +14,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use kopf_client::{Client, Error};
 use kopf_core::namespace::Scope;
 use kopf_core::rights::{
-    Completeness, Demand, Grants, Knowledge, Options, Permission, PermissionScope, Requirements,
+    Completeness, Coverage, Grants, Options, Permission, PermissionScope, Requirements, Usage,
     rules, to_yaml,
 };
 use serde_json::json;
@@ -59,15 +59,15 @@ impl Review {
     }
 
     fn permissions(&self, resources: &Resources) -> BTreeSet<Permission> {
-        let demand = Demand {
+        let usage = Usage {
             registry: &self.shared.registry,
             settings: &self.shared.context.settings,
             scope: &self.scope,
             resources: resources.iter().map(AsRef::as_ref).collect(),
-            knowledge: Knowledge::Complete,
+            coverage: Coverage::Complete,
             options: &self.options,
         };
-        Requirements::of(&demand).permissions
+        Requirements::of(&usage).permissions
     }
 }
 

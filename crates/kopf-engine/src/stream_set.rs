@@ -60,7 +60,10 @@ where
     pub(crate) async fn adjust(&mut self, wanted: BTreeSet<StreamScope>) -> Result<(), Error> {
         let mut stopping = BTreeSet::new();
         for (scope, stop) in &self.running {
-            if !wanted.get(scope).is_some_and(|now| is_same(scope, now)) {
+            // A new status subresource changes how objects are patched, and other names or
+            // categories can select other handlers.
+            let is_unchanged = |now: &StreamScope| now.resource.is_identical(&scope.resource);
+            if !wanted.get(scope).is_some_and(is_unchanged) {
                 stop.cancel();
                 stopping.insert(scope.clone());
             }
@@ -133,18 +136,4 @@ fn unexpected(scope: &StreamScope, source: Option<JoinError>) -> Error {
         scope: scope.to_string(),
         source,
     }
-}
-
-/// Returns `true` if a running stream fits the wanted scope. The details are compared as well: a
-/// new status subresource changes how objects are patched, and other names or categories can select
-/// other handlers.
-fn is_same(running: &StreamScope, wanted: &StreamScope) -> bool {
-    let (running, wanted) = (&running.resource, &wanted.resource);
-    running.namespaced == wanted.namespaced
-        && running.kind == wanted.kind
-        && running.singular == wanted.singular
-        && running.shortcuts == wanted.shortcuts
-        && running.categories == wanted.categories
-        && running.preferred == wanted.preferred
-        && running.subresources == wanted.subresources
 }

@@ -3,7 +3,7 @@
 use kopf_core::namespace::{self, NamespacePattern, Scope};
 use kopf_core::registry::Registry;
 use kopf_core::rights::{
-    Demand, ExtraPermission, Knowledge, Leases, Options, Requirements, builtin_resources,
+    Coverage, ExtraPermission, Leases, Options, Requirements, Usage, builtin_resources,
     resources_of_definition,
 };
 use kopf_core::settings::{Replication, Settings};
@@ -120,19 +120,19 @@ impl Plan {
             (_, Some(namespace)) => Leases::In(namespace.clone()),
             (_, None) => Leases::In(self.identity.namespace.clone()),
         };
-        let demand = Demand {
+        let usage = Usage {
             registry,
             settings: &settings,
             scope: &self.launch.scope()?,
             resources: resources.iter().collect(),
-            knowledge: Knowledge::Partial,
+            coverage: Coverage::Partial,
             options: &Options {
                 leases,
                 installs_definitions: self.launch.installs_definitions
                     || settings.scanning.install_crds,
             },
         };
-        let mut requirements = Requirements::of(&demand);
+        let mut requirements = Requirements::of(&usage);
         for extra in &self.extras {
             requirements.add_extra(extra);
         }

@@ -20,7 +20,7 @@ pub use extra_permission::{Error as ExtraPermissionError, ExtraPermission};
 pub use grants::{Completeness, Grants};
 pub use permission::{Permission, PermissionScope};
 pub use remark::Remark;
-pub use requirements::{Demand, Knowledge, Leases, Requirements};
+pub use requirements::{Coverage, Leases, Requirements, Usage};
 pub use resources::{builtin_resources, resources_of_definition};
 pub use rules::{Rule, rules, to_yaml};
 

@@ -26,18 +26,18 @@ pub enum Leases {
     In(String),
 }
 
-/// The completeness of the known resources.
+/// Which of the resources of the cluster are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Knowledge {
+pub enum Coverage {
     /// Resources that are not known can exist: their names are taken from the selectors.
     Partial,
     /// All resources of the cluster are known: others are not served.
     Complete,
 }
 
-/// An operator whose permissions are wanted.
+/// The use of the API by an operator.
 #[derive(Debug)]
-pub struct Demand<'a, F> {
+pub struct Usage<'a, F> {
     /// The handlers.
     pub registry: &'a Registry<F>,
     /// The settings.
@@ -46,8 +46,8 @@ pub struct Demand<'a, F> {
     pub scope: &'a Scope,
     /// The known resources.
     pub resources: Vec<&'a Resource>,
-    /// The completeness of these resources.
-    pub knowledge: Knowledge,
+    /// Which of the resources of the cluster are known.
+    pub coverage: Coverage,
     /// Other options.
     pub options: &'a Options,
 }
@@ -102,7 +102,7 @@ impl Requirements {
     /// use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
     /// use kopf_core::namespace::Scope;
     /// use kopf_core::registry::Registry;
-    /// use kopf_core::rights::{Demand, Knowledge, Options, Requirements};
+    /// use kopf_core::rights::{Usage, Coverage, Options, Requirements};
     /// use kopf_core::selector::Selector;
     /// use kopf_core::settings::Settings;
     ///
@@ -111,12 +111,12 @@ impl Requirements {
     /// let registry: Registry<()> = [spec.build(())?].into_iter().collect();
     /// let mut settings = Settings::default();
     /// settings.peering.standalone = true;
-    /// let requirements = Requirements::of(&Demand {
+    /// let requirements = Requirements::of(&Usage {
     ///     registry: &registry,
     ///     settings: &settings,
     ///     scope: &Scope::Cluster,
     ///     resources: Vec::new(),
-    ///     knowledge: Knowledge::Partial,
+    ///     coverage: Coverage::Partial,
     ///     options: &Options::default(),
     /// });
     /// let shown: Vec<_> = requirements.permissions.iter().map(ToString::to_string).collect();
@@ -124,15 +124,15 @@ impl Requirements {
     /// assert!(!shown.contains(&"patch kopfexamples.kopf.dev cluster-wide".to_owned()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn of<F>(demand: &Demand<'_, F>) -> Self {
+    pub fn of<F>(usage: &Usage<'_, F>) -> Self {
         let mut requirements = Self::default();
-        requirements.add_scopes(demand.scope);
-        requirements.add_objects(demand);
-        requirements.add_scanning(demand);
-        requirements.add_peering(demand);
-        requirements.add_admission(demand);
-        requirements.add_options(demand.options);
-        requirements.add_certificate(demand);
+        requirements.add_scopes(usage.scope);
+        requirements.add_objects(usage);
+        requirements.add_scanning(usage);
+        requirements.add_peering(usage);
+        requirements.add_admission(usage);
+        requirements.add_options(usage.options);
+        requirements.add_certificate(usage);
         requirements
     }
 
@@ -159,9 +159,9 @@ impl Requirements {
         };
     }
 
-    fn add_objects<F>(&mut self, demand: &Demand<'_, F>) {
-        let is_posting = demand.settings.posting.enabled;
-        for handler in demand.registry.handlers() {
+    fn add_objects<F>(&mut self, usage: &Usage<'_, F>) {
+        let is_posting = usage.settings.posting.enabled;
+        for handler in usage.registry.handlers() {
             let Some(selector) = &handler.selector else {
                 continue;
             };
@@ -170,7 +170,7 @@ impl Requirements {
             }
             // Event handlers and indices keep no state on objects.
             let is_writing = handler.kind.is_change() || handler.kind.is_background();
-            for served in self.served(selector, demand) {
+            for served in self.served(selector, usage) {
                 self.add_object(&served, is_writing);
                 if is_posting {
                     self.add_events(&served);
@@ -205,36 +205,36 @@ impl Requirements {
         self.add(&scopes, "", "events", None, &["create"]);
     }
 
-    fn add_scanning<F>(&mut self, demand: &Demand<'_, F>) {
-        if demand.settings.scanning.disabled {
+    fn add_scanning<F>(&mut self, usage: &Usage<'_, F>) {
+        if usage.settings.scanning.disabled {
             return;
         }
         let cluster = [PermissionScope::Cluster];
         let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
         self.add(&cluster, group, plural, None, &WATCHING);
-        if matches!(demand.scope, Scope::Namespaces(_)) {
+        if matches!(usage.scope, Scope::Namespaces(_)) {
             self.add(&cluster, "", "namespaces", None, &WATCHING);
         }
     }
 
-    fn add_peering<F>(&mut self, demand: &Demand<'_, F>) {
-        let settings = &demand.settings.peering;
+    fn add_peering<F>(&mut self, usage: &Usage<'_, F>) {
+        let settings = &usage.settings.peering;
         if settings.standalone {
             return;
         }
-        let is_clusterwide = matches!(demand.scope, Scope::Cluster);
+        let is_clusterwide = matches!(usage.scope, Scope::Cluster);
         let (scopes, plural) = if is_clusterwide {
             (vec![PermissionScope::Cluster], peering::CLUSTER_PLURAL)
         } else {
             (self.scopes.clone(), peering::NAMESPACED_PLURAL)
         };
         for group in peering::GROUPS {
-            let known = demand.resources.iter().find(|resource| {
+            let known = usage.resources.iter().find(|resource| {
                 resource.group == group
                     && resource.plural == plural
                     && resource.version == peering::VERSION
             });
-            let is_assumed = demand.knowledge == Knowledge::Partial && group == peering::GROUPS[0];
+            let is_assumed = usage.coverage == Coverage::Partial && group == peering::GROUPS[0];
             if known.is_none() && !is_assumed {
                 continue;
             }
@@ -248,17 +248,17 @@ impl Requirements {
         }
     }
 
-    fn add_admission<F>(&mut self, demand: &Demand<'_, F>) {
-        let mut handlers = demand.registry.handlers().iter();
+    fn add_admission<F>(&mut self, usage: &Usage<'_, F>) {
+        let mut handlers = usage.registry.handlers().iter();
         let is_reviewing = handlers.any(|handler| handler.kind.webhook_type().is_some());
-        let settings = &demand.settings.admission;
+        let settings = &usage.settings.admission;
         let Some(managed) = &settings.managed else {
-            if is_reviewing && demand.knowledge == Knowledge::Partial {
+            if is_reviewing && usage.coverage == Coverage::Partial {
                 self.remarks.insert(Remark::UnmanagedWebhooks);
             }
             return;
         };
-        let is_converting = self.add_conversions(demand);
+        let is_converting = self.add_conversions(usage);
         if !is_reviewing && !is_converting && settings.server.is_none() {
             return;
         }
@@ -275,10 +275,10 @@ impl Requirements {
     }
 
     /// Adds permissions for `spec.conversion` of CRDs. Returns `true` if there are conversion handlers.
-    fn add_conversions<F>(&mut self, demand: &Demand<'_, F>) -> bool {
+    fn add_conversions<F>(&mut self, usage: &Usage<'_, F>) -> bool {
         let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
         let mut is_converting = false;
-        for handler in demand.registry.handlers() {
+        for handler in usage.registry.handlers() {
             let Some(selector) = &handler.selector else {
                 continue;
             };
@@ -286,7 +286,7 @@ impl Requirements {
                 continue;
             }
             is_converting = true;
-            for served in self.served(selector, demand) {
+            for served in self.served(selector, usage) {
                 let name = format!("{}.{}", served.plural, served.group);
                 let name = (!name.contains('*')).then_some(name);
                 self.add(
@@ -316,14 +316,14 @@ impl Requirements {
 
     /// Adds permissions for the Secret with the certificate that replicas share. A name cannot restrict
     /// the creation of objects.
-    fn add_certificate<F>(&mut self, demand: &Demand<'_, F>) {
-        let mut handlers = demand.registry.handlers().iter();
+    fn add_certificate<F>(&mut self, usage: &Usage<'_, F>) {
+        let mut handlers = usage.registry.handlers().iter();
         let is_serving = handlers.any(|handler| {
             handler.kind.webhook_type().is_some() || handler.kind == HandlerKind::Convert
         });
-        let secret = demand.settings.leading.certificate_secret_name();
+        let secret = usage.settings.leading.certificate_secret_name();
         if let (Leases::In(namespace), Some(name), true) =
-            (&demand.options.leases, secret, is_serving)
+            (&usage.options.leases, secret, is_serving)
         {
             let scopes = [PermissionScope::Namespace(namespace.clone())];
             self.add(&scopes, "", "secrets", None, &["create"]);
@@ -332,12 +332,12 @@ impl Requirements {
     }
 
     /// Returns the resources of a selector.
-    fn served<F>(&mut self, selector: &Selector, demand: &Demand<'_, F>) -> Vec<Served> {
-        let is_partial = demand.knowledge == Knowledge::Partial;
+    fn served<F>(&mut self, selector: &Selector, usage: &Usage<'_, F>) -> Vec<Served> {
+        let is_partial = usage.coverage == Coverage::Partial;
         if is_partial && selector.is_everything() {
             return vec![Served::named(selector.group().unwrap_or("*"), "*")];
         }
-        let watchable = demand
+        let watchable = usage
             .resources
             .iter()
             .copied()

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use kopf_core::admission::{
     ClientConfig, Configured, Content, Decision, OWNER_ANNOTATION, Owner, Reason, Restorations,
-    WebhookType, decide, hands_over, releases, webhooks,
+    WebhookType, decide, webhooks,
 };
 use kopf_core::body::Body;
 use serde_json::{Value, json};
@@ -23,9 +23,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::object::{ConfigurationObject, configurations};
+use super::release::{Precondition, Release, Removal};
 use super::served_resources::ServedResources;
 use super::watcher::{Present, Seen, Watcher};
-use super::{Error, HANDOVER_CHECKS, situation};
+use super::{Error, situation};
 use crate::observation::DiscoveryReceiver;
 use crate::shared::Shared;
 
@@ -34,9 +35,6 @@ const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Time limit for a request in flight when the operator stops.
 const REQUEST_GRACE: Duration = Duration::from_secs(5);
-
-/// First delay between conflicting releases; doubled each time.
-const CONFLICT_DELAY: Duration = Duration::from_millis(100);
 
 /// Manager of the webhook configuration of one type.
 #[derive(Debug)]
@@ -76,14 +74,6 @@ struct Written {
 struct Planned {
     reason: Reason,
     at: Instant,
-}
-
-/// Condition for the release of an object at exit.
-enum Precondition {
-    /// The object has to be read first.
-    Unknown,
-    /// The object must have this version; `None` if it has none.
-    Version(Option<String>),
 }
 
 impl Manager {
@@ -273,75 +263,26 @@ impl Manager {
         );
     }
 
-    /// Removes the webhooks that are not persistent, and the ownership, unless another operator
-    /// owns the object. A replica first offers the object to its group.
+    /// Removes the webhooks that are not persistent, and the ownership.
     async fn release(
         &self,
         managed: &Managed,
         config: &ClientConfig,
     ) -> Result<(), kopf_client::Error> {
         let kept = self.webhooks(config, Kept::Persistent);
-        let mut precondition = managed.precondition(&self.me);
-        if hands_over(&self.me, kept != self.webhooks(config, Kept::All)) {
-            let leaving = self.me.leaving().annotation();
-            let offer = json!({"metadata": {"annotations": {OWNER_ANNOTATION: leaving}}});
-            if !self.patch_own(managed, precondition, offer).await? {
-                return Ok(());
-            }
-            for delay in HANDOVER_CHECKS {
-                sleep(delay).await;
-                if self.own(managed).await?.is_none() {
-                    return Ok(());
-                }
-            }
-            precondition = Precondition::Unknown;
-        }
-        let released = json!({
-            "metadata": {"annotations": {OWNER_ANNOTATION: null}},
-            "webhooks": kept,
-        });
-        self.patch_own(managed, precondition, released).await?;
-        Ok(())
-    }
-
-    /// Merges the payload into the object, repeatedly on conflicts. Returns `false` if the object
-    /// does not exist, or another operator owns it.
-    async fn patch_own(
-        &self,
-        managed: &Managed,
-        mut precondition: Precondition,
-        mut payload: Value,
-    ) -> Result<bool, kopf_client::Error> {
-        let mut delay = CONFLICT_DELAY;
-        loop {
-            if let Precondition::Version(version) = &precondition {
-                payload["metadata"]["resourceVersion"] = json!(version);
-                match managed.object.patch(&payload).await {
-                    Err(error) if error.is_conflict() => {
-                        sleep(delay).await;
-                        delay *= 2;
-                    }
-                    outcome => return outcome.map(|body| body.is_some()),
-                }
-            }
-            let Some(present) = self.own(managed).await? else {
-                return Ok(false);
-            };
-            precondition = Precondition::Version(present.version);
-        }
-    }
-
-    /// Reads the object. `None` if it does not exist, or another operator owns it.
-    async fn own(&self, managed: &Managed) -> Result<Option<Present>, kopf_client::Error> {
-        let Seen::Present(present) = Seen::from(managed.object.read().await?) else {
-            return Ok(None);
+        let removal = if kept == self.webhooks(config, Kept::All) {
+            Removal::Ownership
+        } else {
+            Removal::Webhooks
         };
-        if releases(&self.me, present.owner.as_ref()) {
-            return Ok(Some(present));
-        }
-        let name = &self.name;
-        info!("The admission webhook {name} belongs to another operator and is kept.");
-        Ok(None)
+        let release = Release {
+            target: managed.object.target(),
+            me: &self.me,
+            title: format!("The admission webhook {}", self.name),
+            removal,
+            remaining: json!({"webhooks": kept}),
+        };
+        release.run(managed.precondition(&self.me)).await
     }
 
     fn webhooks(&self, config: &ClientConfig, kept: Kept) -> Value {

@@ -10,12 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{join_all, select_all};
-use kopf_client::patching::{PatchKind, PatchResponse, Target};
+use kopf_client::patching::Target;
 use kopf_client::watching::{Observer, Signal, observe};
-use kopf_core::admission::{
-    ClientConfig, Content, Decision, OWNER_ANNOTATION, Owner, decide, hands_over, releases,
-};
-use kopf_core::body::Body;
+use kopf_core::admission::{ClientConfig, Content, Decision, OWNER_ANNOTATION, Owner, decide};
 use kopf_core::conversion::{is_configured, no_strategy, strategy};
 use kopf_core::handler::Handler;
 use kopf_core::resource::Resource;
@@ -25,7 +22,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use super::{CLEANING, Error, HANDOVER_CHECKS, situation};
+use super::object::{merge, read};
+use super::release::{Precondition, Release, Removal};
+use super::{CLEANING, Error, situation};
 use crate::invocation::Function;
 use crate::observation::DiscoveryReceiver;
 use crate::shared::Shared;
@@ -33,13 +32,12 @@ use crate::shared::Shared;
 /// Interval of checks for changes by other clients.
 const POLLING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Number of attempts to release a CRD that other clients change concurrently.
-const MAX_RELEASE_ATTEMPTS: usize = 5;
-
 /// Manager of the conversions of CRDs.
 #[derive(Debug)]
 pub(super) struct Manager {
     pub(super) handlers: Vec<Arc<Handler<Function>>>,
+    /// The resource of CRDs.
+    pub(super) resource: Arc<Resource>,
     pub(super) me: Owner,
     pub(super) shared: Arc<Shared>,
     pub(super) discovery: DiscoveryReceiver,
@@ -101,7 +99,7 @@ impl Manager {
         let context = &self.shared.context;
         for name in names {
             observers.entry(name.clone()).or_insert_with(|| {
-                let resource = Arc::new(definitions());
+                let resource = Arc::clone(&self.resource);
                 let settings = &context.settings.watching;
                 observe(context.client.clone(), resource, None, settings).named(name)
             });
@@ -147,7 +145,7 @@ impl Manager {
                     let seconds = POLLING_INTERVAL.as_secs();
                     warn!(
                         "The conversion of {name} cannot be configured: {error}{hint}. It is retried \
-                         again in {seconds} seconds."
+                         in {seconds} seconds."
                     );
                 }
             }
@@ -162,7 +160,7 @@ impl Manager {
         written: &BTreeSet<String>,
     ) -> Result<bool, kopf_client::Error> {
         let was_written = written.contains(name);
-        let Some(body) = self.patch(name, &json!({})).await? else {
+        let Some(body) = read(&self.target(name)).await? else {
             return Ok(false);
         };
         let is_equal = is_configured(&body.spec()["conversion"], desired);
@@ -187,7 +185,7 @@ impl Manager {
             "metadata": {"annotations": {OWNER_ANNOTATION: self.me.annotation()}},
             "spec": {"conversion": desired},
         });
-        Ok(self.patch(name, &payload).await?.is_some())
+        Ok(merge(&self.target(name), &payload).await?.is_some())
     }
 
     async fn clean_up(&self, name: &str, persistence: Persistence) {
@@ -205,80 +203,41 @@ impl Manager {
         );
     }
 
-    /// Removes the conversion unless it is persistent, and the ownership unless another operator
-    /// owns the CRD. A replica first offers the CRD to its group.
+    /// Removes the conversion unless it is persistent, and the ownership.
     async fn release(
         &self,
         name: &str,
         persistence: Persistence,
     ) -> Result<(), kopf_client::Error> {
-        let removes = persistence == Persistence::Temporary;
-        if hands_over(&self.me, removes) {
-            let leaving = self.me.leaving().annotation();
-            let offer = json!({"metadata": {"annotations": {OWNER_ANNOTATION: leaving}}});
-            if !self.patch_own(name, offer).await? {
-                return Ok(());
-            }
-            for delay in HANDOVER_CHECKS {
-                sleep(delay).await;
-                if self.own(name).await?.is_none() {
-                    return Ok(());
-                }
-            }
-        }
-        let mut payload = json!({"metadata": {"annotations": {OWNER_ANNOTATION: null}}});
-        if removes {
-            payload["spec"] = json!({"conversion": no_strategy()});
-        }
-        self.patch_own(name, payload).await?;
-        Ok(())
-    }
-
-    /// Merges the payload into a CRD, with at most [`MAX_RELEASE_ATTEMPTS`]. Returns `false` if the
-    /// CRD does not exist, another operator owns it, or all attempts have conflicted.
-    async fn patch_own(&self, name: &str, mut payload: Value) -> Result<bool, kopf_client::Error> {
-        for _ in 0..MAX_RELEASE_ATTEMPTS {
-            let Some(body) = self.own(name).await? else {
-                return Ok(false);
-            };
-            payload["metadata"]["resourceVersion"] = json!(body.resource_version());
-            match self.patch(name, &payload).await {
-                Err(error) if error.is_conflict() => {}
-                outcome => return outcome.map(|body| body.is_some()),
-            }
-        }
-        Ok(false)
-    }
-
-    /// Reads a CRD. `None` if it does not exist, or another operator owns it.
-    async fn own(&self, name: &str) -> Result<Option<Body>, kopf_client::Error> {
-        let Some(body) = self.patch(name, &json!({})).await? else {
-            return Ok(None);
+        let (removal, remaining) = match persistence {
+            Persistence::Persistent => (Removal::Ownership, json!({})),
+            Persistence::Temporary => (
+                Removal::Webhooks,
+                json!({"spec": {"conversion": no_strategy()}}),
+            ),
         };
-        let owner = body.annotation(OWNER_ANNOTATION).map(Owner::parse);
-        if releases(&self.me, owner.as_ref()) {
-            return Ok(Some(body));
-        }
-        info!("The conversion of {name} belongs to another operator and is kept.");
-        Ok(None)
+        let release = Release {
+            target: self.target(name),
+            me: &self.me,
+            title: format!("The conversion of {name}"),
+            removal,
+            remaining,
+        };
+        release.run(Precondition::Unknown).await
     }
 
-    /// Merges the payload into a CRD. `None` if the CRD does not exist. An empty payload reads it
-    /// without the permission `get`.
-    async fn patch(&self, name: &str, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
-        let resource = definitions();
-        let target = Target {
+    fn target<'a>(&'a self, name: &'a str) -> Target<'a> {
+        Target {
             client: &self.shared.context.client,
-            resource: &resource,
+            resource: &self.resource,
             namespace: None,
             name,
-        };
-        let response = target.patch(None, PatchKind::Merge, payload).await?;
-        response.as_ref().map(PatchResponse::body).transpose()
+        }
     }
 }
 
-fn definitions() -> Resource {
+/// Returns the resource of CRDs.
+pub(super) fn resource() -> Resource {
     Resource {
         group: "apiextensions.k8s.io".to_owned(),
         version: "v1".to_owned(),

@@ -12,6 +12,7 @@ mod configuration;
 mod conversion;
 mod definitions;
 mod object;
+mod release;
 mod reviewer;
 mod served_resources;
 #[cfg(test)]
@@ -174,17 +175,6 @@ pub(crate) fn with_configurations(groups: Groups, settings: &AllSettings) -> Gro
 /// Remaining webhooks would block requests.
 pub(crate) const CLEANING: Duration = Duration::from_secs(25);
 
-/// Delays before the checks whether another replica has taken over the webhooks of an exiting one,
-/// which needs one watch event and one write: 5 seconds in total.
-const HANDOVER_CHECKS: [Duration; 6] = [
-    Duration::from_millis(100),
-    Duration::from_millis(200),
-    Duration::from_millis(400),
-    Duration::from_millis(800),
-    Duration::from_millis(1_500),
-    Duration::from_secs(2),
-];
-
 /// Returns the identity of this operator as an owner of configurations.
 fn owner(shared: &Shared, identity: &str) -> Owner {
     let leading = &shared.context.settings.leading;
@@ -267,6 +257,7 @@ impl Webhooks {
         let handlers = conversion::handlers(&self.shared.registry);
         let manager = definitions::Manager {
             handlers: (!handlers.is_empty()).then_some(handlers)?,
+            resource: Arc::new(definitions::resource()),
             me: self.owner.clone(),
             shared: Arc::clone(&self.shared),
             discovery: self.discovery.clone(),

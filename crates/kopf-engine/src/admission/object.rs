@@ -1,4 +1,4 @@
-//! API calls for one webhook configuration object.
+//! API calls for webhook configurations and other owned objects.
 
 use std::sync::Arc;
 
@@ -36,30 +36,22 @@ impl ConfigurationObject {
         }
     }
 
-    /// Merges the payload into the object. `None` if the object does not exist.
-    pub(super) async fn patch(&self, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
-        let target = Target {
+    pub(super) fn target(&self) -> Target<'_> {
+        Target {
             client: &self.client,
             resource: &self.resource,
             namespace: None,
             name: &self.name,
-        };
-        let response = target.patch(None, PatchKind::Merge, payload).await?;
-        response.as_ref().map(PatchResponse::body).transpose()
+        }
     }
 
     /// Merges the payload into the object. Creates the object if it does not exist.
     pub(super) async fn write(&self, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
-        if let Some(body) = self.patch(payload).await? {
+        if let Some(body) = merge(&self.target(), payload).await? {
             return Ok(Some(body));
         }
         self.create().await?;
-        self.patch(payload).await
-    }
-
-    /// Reads the object by an empty patch, which does not need the permission `get`.
-    pub(super) async fn read(&self) -> Result<Option<Body>, kopf_client::Error> {
-        self.patch(&json!({})).await
+        merge(&self.target(), payload).await
     }
 
     /// Converts an API error to one that ends the operator.
@@ -78,6 +70,21 @@ impl ConfigurationObject {
             source,
         }
     }
+}
+
+/// Merges the payload into an object. `None` if the object does not exist.
+pub(super) async fn merge(
+    target: &Target<'_>,
+    payload: &Value,
+) -> Result<Option<Body>, kopf_client::Error> {
+    let response = target.patch(None, PatchKind::Merge, payload).await?;
+    response.as_ref().map(PatchResponse::body).transpose()
+}
+
+/// Reads an object by an empty patch, which does not need the permission `get`. `None` if the object
+/// does not exist.
+pub(super) async fn read(target: &Target<'_>) -> Result<Option<Body>, kopf_client::Error> {
+    merge(target, &json!({})).await
 }
 
 /// Returns the resource of the configurations in the version that the server prefers.

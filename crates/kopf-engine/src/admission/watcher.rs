@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
-use super::object::ConfigurationObject;
+use super::object::{ConfigurationObject, read};
 use crate::health::StreamHealth;
 
 /// Polling interval if the object cannot be watched.
@@ -129,7 +129,7 @@ impl Watcher {
     }
 
     async fn poll(&mut self) -> Option<Seen> {
-        let outcome = self.object.read().await;
+        let outcome = read(&self.object.target()).await;
         self.poll_at = Some(Instant::now() + POLLING_INTERVAL);
         match outcome {
             Ok(body) => Some(body.into()),

@@ -16,21 +16,6 @@ use super::scan_schedule::ScanSchedule;
 /// The name in the schedule for all groups at once; not a valid name of a group.
 const EVERYTHING: &str = "*";
 
-/// Compares resources including all details. `==` compares names only.
-pub(super) fn is_identical(one: &BTreeSet<Arc<Resource>>, other: &BTreeSet<Arc<Resource>>) -> bool {
-    let is_same = |(one, other): (&Arc<Resource>, &Arc<Resource>)| {
-        one.kind == other.kind
-            && one.singular == other.singular
-            && one.shortcuts == other.shortcuts
-            && one.categories == other.categories
-            && one.subresources == other.subresources
-            && one.verbs == other.verbs
-            && one.namespaced == other.namespaced
-            && one.preferred == other.preferred
-    };
-    one == other && one.iter().zip(other).all(is_same)
-}
-
 /// The known resources.
 #[derive(Debug)]
 pub(super) struct KnownResources {

@@ -15,7 +15,7 @@ use kopf_core::selector::Selector;
 use kopf_core::settings::Settings;
 use tokio::sync::watch;
 
-use super::known_resources::{KnownResources, is_identical};
+use super::known_resources::KnownResources;
 use super::{FailureLog, Resources, builtin};
 use crate::health::HealthTracker;
 
@@ -89,9 +89,10 @@ impl ResourceObserver {
     fn publish(&self, known: &KnownResources) {
         self.sender.send_if_modified(|published| {
             let resources: BTreeSet<Arc<Resource>> = known.resources().cloned().collect();
-            let is_new = published
-                .as_ref()
-                .is_none_or(|published| !is_identical(published, &resources));
+            let is_new = published.as_ref().is_none_or(|published| {
+                let mut pairs = published.iter().zip(&resources);
+                published.len() != resources.len() || !pairs.all(|(old, new)| old.is_identical(new))
+            });
             if is_new {
                 *published = Some(Arc::new(resources));
             }

@@ -7,7 +7,7 @@ use kopf_core::resource::Resource;
 use serde_json::{Value, json};
 
 use super::access::Access;
-use super::rows::Board;
+use super::rows::Rows;
 use crate::cluster::Cluster;
 use crate::explanation::Explanation;
 use crate::failure::{Failure, request_failure};
@@ -22,7 +22,7 @@ pub(super) struct Api {
     pub(super) cluster: Cluster,
     pub(super) storages: Storages,
     pub(super) kinds: Vec<Arc<Resource>>,
-    pub(super) board: Board,
+    pub(super) rows: Rows,
     pub(super) access: Access,
 }
 
@@ -61,7 +61,7 @@ impl Api {
         json!({
             "kinds": kinds,
             "peers": peers.iter().map(|peer| peer.to_value(now)).collect::<Vec<_>>(),
-            "problems": self.board.problems(),
+            "problems": self.rows.problems(),
         })
     }
 
@@ -80,7 +80,7 @@ impl Api {
         })?;
         let explanation = Explanation::gather(&self.cluster, object, &body, &self.storages).await;
         let mut value = explanation.to_value(Cluster::now());
-        value["history"] = Value::Array(self.board.history(body.uid().unwrap_or_default()));
+        value["history"] = Value::Array(self.rows.history(body.uid().unwrap_or_default()));
         Ok(value)
     }
 

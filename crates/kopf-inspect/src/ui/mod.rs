@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 use self::access::Access;
 use self::api::Api;
-use self::rows::Board;
+use self::rows::Rows;
 use crate::args::UiArgs;
 use crate::failure::Failure;
 use crate::kinds::{full, resolve};
@@ -51,7 +51,7 @@ pub(crate) async fn run(args: &UiArgs, screen: &Screen) -> Result<(), Failure> {
         cluster,
         storages,
         kinds: kinds.into_iter().map(Arc::new).collect(),
-        board: Board::default(),
+        rows: Rows::default(),
         access,
     });
     tokio::select! {

@@ -46,7 +46,7 @@ pub(super) type Change = Value;
 
 /// All rows.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct Rows {
     content: Mutex<Content>,
     changes: broadcast::Sender<Change>,
 }
@@ -61,7 +61,7 @@ struct Content {
     cut: BTreeSet<String>,
 }
 
-impl Default for Board {
+impl Default for Rows {
     fn default() -> Self {
         Self {
             content: Mutex::default(),
@@ -70,7 +70,7 @@ impl Default for Board {
     }
 }
 
-impl Board {
+impl Rows {
     /// Adds or replaces the row of an object.
     pub(super) fn put(&self, kind: &str, body: &Body, state: State, now: Timestamp) {
         let Some(uid) = body.uid() else {
@@ -239,16 +239,16 @@ mod tests {
 
     #[test]
     fn subscribers_get_all_rows_and_then_the_changes() {
-        let board = Board::default();
-        board.put("things", &body("1"), State::NotSeen, now());
-        let (rows, mut changes) = board.subscribe();
+        let all = Rows::default();
+        all.put("things", &body("1"), State::NotSeen, now());
+        let (rows, mut changes) = all.subscribe();
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0]["state"]["name"], "not seen");
-        board.put("things", &body("1"), State::Settled, now());
-        board.put("others", &body("2"), State::Settled, now());
-        board.retain("things", &HashSet::new());
-        board.remove("2");
-        board.remove("2");
+        all.put("things", &body("1"), State::Settled, now());
+        all.put("others", &body("2"), State::Settled, now());
+        all.retain("things", &HashSet::new());
+        all.remove("2");
+        all.remove("2");
         let mut received = Vec::new();
         while let Ok(change) = changes.try_recv() {
             received.push(change);
@@ -256,22 +256,22 @@ mod tests {
         assert_eq!(received[0]["state"]["name"], "settled");
         assert_eq!(received[1]["uid"], "2");
         assert_eq!(received[2..], [json!("1"), json!("2")]);
-        assert!(board.subscribe().0.is_empty());
+        assert!(all.subscribe().0.is_empty());
     }
 
     #[test]
     fn events_turn_settled_objects_into_failed_ones() {
-        let board = Board::default();
-        board.put("things", &body("1"), State::Settled, now());
+        let all = Rows::default();
+        all.put("things", &body("1"), State::Settled, now());
         let event = Event::read(&json!({
             "type": "Error", "message": "Handler 'fn' failed permanently: no", "lastTimestamp":
             "2026-01-02T03:04:05Z", "involvedObject": {"uid": "1"},
         }));
-        board.note(&event.unwrap(), now());
-        let (rows, _) = board.subscribe();
+        all.note(&event.unwrap(), now());
+        let (rows, _) = all.subscribe();
         assert_eq!(rows[0]["state"]["name"], "failed");
         assert_eq!(rows[0]["state"]["handler"], "fn");
-        let states: Vec<_> = board
+        let states: Vec<_> = all
             .history("1")
             .iter()
             .map(|one| one["state"].clone())
@@ -281,24 +281,24 @@ mod tests {
 
     #[test]
     fn errors_are_shown_until_the_server_responds() {
-        let board = Board::default();
-        board.fail("things", "forbidden".to_owned());
-        board.fail("events", "gone".to_owned());
-        board.recovered("things");
-        assert_eq!(board.problems(), json!({"events": "gone"}));
-        board.content.lock().cut.insert("things".to_owned());
-        board.recovered("events");
-        board.retain("things", &HashSet::new());
-        assert!(board.problems()["things"].is_string());
+        let all = Rows::default();
+        all.fail("things", "forbidden".to_owned());
+        all.fail("events", "gone".to_owned());
+        all.recovered("things");
+        assert_eq!(all.problems(), json!({"events": "gone"}));
+        all.content.lock().cut.insert("things".to_owned());
+        all.recovered("events");
+        all.retain("things", &HashSet::new());
+        assert!(all.problems()["things"].is_string());
     }
 
     #[test]
     fn the_history_is_bounded() {
-        let board = Board::default();
+        let all = Rows::default();
         for fields in 0..100 {
-            board.put("things", &body("1"), State::Changed { fields }, now());
+            all.put("things", &body("1"), State::Changed { fields }, now());
         }
-        assert_eq!(board.history("1").len(), TRANSITIONS);
-        assert_eq!(board.history("absent").len(), 0);
+        assert_eq!(all.history("1").len(), TRANSITIONS);
+        assert_eq!(all.history("absent").len(), 0);
     }
 }

@@ -52,8 +52,8 @@ pub(super) fn events(
 async fn next(api: &Api, phase: Phase) -> (String, Phase) {
     match phase {
         Phase::Begin => {
-            let (rows, changes) = api.board.subscribe();
-            let text = format!("event: reset\ndata: {}\n\n", api.board.problems());
+            let (rows, changes) = api.rows.subscribe();
+            let text = format!("event: reset\ndata: {}\n\n", api.rows.problems());
             (text, Phase::Sending(rows.into_iter(), changes))
         }
         Phase::Sending(mut rows, changes) => {

@@ -39,19 +39,19 @@ async fn watch(api: Arc<Api>, resource: Arc<Resource>, namespace: Option<String>
         match observer.next().await {
             Signal::Listing => listed = Some(HashSet::new()),
             Signal::Item(item) => {
-                api.board.recovered(&kind);
+                api.rows.recovered(&kind);
                 if let (Some(listed), Some(uid)) = (&mut listed, &item.key.uid) {
                     listed.insert(uid.to_string());
                 }
                 take(&api, &kind, &item);
             }
             Signal::Listed { .. } => {
-                api.board.recovered(&kind);
+                api.rows.recovered(&kind);
                 if let Some(listed) = listed.take() {
-                    api.board.retain(&kind, &listed);
+                    api.rows.retain(&kind, &listed);
                 }
             }
-            Signal::Failure { error, .. } => api.board.fail(&kind, error.to_string()),
+            Signal::Failure { error, .. } => api.rows.fail(&kind, error.to_string()),
         }
     }
 }
@@ -60,11 +60,11 @@ fn take(api: &Api, kind: &str, item: &Item) {
     let now = Cluster::now();
     if item.event == EventType::Deleted {
         if let Some(uid) = &item.key.uid {
-            api.board.remove(uid);
+            api.rows.remove(uid);
         }
     } else if let Ok(body) = Body::parse(&item.raw) {
         let handled = Handled::assess(&body, &api.storages, now);
-        api.board.put(kind, &body, handled.state, now);
+        api.rows.put(kind, &body, handled.state, now);
     }
 }
 
@@ -75,17 +75,17 @@ async fn watch_events(api: Arc<Api>, namespace: Option<String>) {
     loop {
         let signal = observer.next().await;
         if matches!(signal, Signal::Item(_) | Signal::Listed { .. }) {
-            api.board.recovered(EVENTS);
+            api.rows.recovered(EVENTS);
         }
         match signal {
             Signal::Item(item) if item.event != EventType::Deleted => {
                 let event = Body::parse(&item.raw).ok();
                 let event = event.and_then(|body| Event::read(body.value()));
                 if let Some(event) = event.filter(Event::is_relevant) {
-                    api.board.note(&event, Cluster::now());
+                    api.rows.note(&event, Cluster::now());
                 }
             }
-            Signal::Failure { error, .. } => api.board.fail(EVENTS, error.to_string()),
+            Signal::Failure { error, .. } => api.rows.fail(EVENTS, error.to_string()),
             _ => {}
         }
     }

@@ -22,25 +22,25 @@ use crate::outcome::IntoError;
     message = "`{Self}` cannot be returned from a filter",
     label = "filters return `bool`, or `Result<bool, E>`"
 )]
-pub trait Verdict {
+pub trait FilterResult {
     /// Converts the value for the engine.
     fn into_verdict(self) -> Result<bool, BoxError>;
 }
 
-impl Verdict for bool {
+impl FilterResult for bool {
     fn into_verdict(self) -> Result<bool, BoxError> {
         Ok(self)
     }
 }
 
-impl<E: IntoError> Verdict for Result<bool, E> {
+impl<E: IntoError> FilterResult for Result<bool, E> {
     fn into_verdict(self) -> Result<bool, BoxError> {
         self.map_err(|error| error.into_error().into())
     }
 }
 
 /// A function for the option `when`. It has up to 8 arguments that can be
-/// [extracted](crate::extract::FilterExtract), or the object as `&Body`, and returns a [`Verdict`].
+/// [extracted](crate::extract::FilterExtract), or the object as `&Body`, and returns a [`FilterResult`].
 ///
 /// `M` contains the types of the arguments. It is always inferred.
 #[diagnostic::on_unimplemented(
@@ -62,7 +62,7 @@ pub trait When<M> {
 
 /// A callback for a label, an annotation, or the value of a field. It gets the value as `&Value`
 /// (null if there is none) and up to 8 arguments that can be
-/// [extracted](crate::extract::FilterExtract), and returns a [`Verdict`].
+/// [extracted](crate::extract::FilterExtract), and returns a [`FilterResult`].
 ///
 /// `M` contains the types of the arguments. It is always inferred.
 #[diagnostic::on_unimplemented(
@@ -83,7 +83,7 @@ pub trait ValueFunction<M> {
 }
 
 /// Calls a user's function. It runs outside of handlers, so panics are caught here.
-fn call_filter<V: Verdict>(
+fn call_filter<V: FilterResult>(
     function: impl FnOnce() -> Result<V, Rejection>,
 ) -> Result<bool, BoxError> {
     match catch_unwind(AssertUnwindSafe(function)) {
@@ -103,7 +103,7 @@ pub struct OfBody;
 impl<F, V> When<OfBody> for F
 where
     F: Fn(&Body) -> V + Send + Sync + 'static,
-    V: Verdict,
+    V: FilterResult,
 {
     fn into_when(self) -> Arc<dyn WhenFilter> {
         Arc::new(Typed::<F, OfBody>(self, PhantomData))
@@ -113,7 +113,7 @@ where
 impl<F, V> WhenFilter for Typed<F, OfBody>
 where
     F: Fn(&Body) -> V + Send + Sync,
-    V: Verdict,
+    V: FilterResult,
 {
     fn matches(&self, cause: &Cause, _: &dyn Any) -> Result<bool, BoxError> {
         call_filter(|| Ok((self.0)(&cause.body)))
@@ -126,7 +126,7 @@ macro_rules! functions {
         impl<F, V, $($T,)*> When<($($T,)*)> for F
         where
             F: Fn($($T),*) -> V + Send + Sync + 'static,
-            V: Verdict,
+            V: FilterResult,
             $($T: FilterExtract + 'static,)*
         {
             fn into_when(self) -> Arc<dyn WhenFilter> {
@@ -143,7 +143,7 @@ macro_rules! functions {
         impl<F, V, $($T,)*> WhenFilter for Typed<F, ($($T,)*)>
         where
             F: Fn($($T),*) -> V + Send + Sync,
-            V: Verdict,
+            V: FilterResult,
             $($T: FilterExtract,)*
         {
             fn matches(&self, cause: &Cause, context: &dyn Any) -> Result<bool, BoxError> {
@@ -167,7 +167,7 @@ macro_rules! functions {
         impl<F, V, $($T,)*> ValueFunction<($($T,)*)> for F
         where
             F: Fn(&Value, $($T),*) -> V + Send + Sync + 'static,
-            V: Verdict,
+            V: FilterResult,
             $($T: FilterExtract + 'static,)*
         {
             fn into_value_filter(self) -> Arc<dyn ValueFilter> {
@@ -184,7 +184,7 @@ macro_rules! functions {
         impl<F, V, $($T,)*> ValueFilter for Typed<F, (Value, $($T,)*)>
         where
             F: Fn(&Value, $($T),*) -> V + Send + Sync,
-            V: Verdict,
+            V: FilterResult,
             $($T: FilterExtract,)*
         {
             fn matches(

@@ -37,4 +37,4 @@ mod functions;
 pub use combinators::{All, Any, None, Not, all_, any_, none_, not_};
 pub use criteria::{ABSENT, Absent, IntoMetaCriterion, IntoValueCriterion, PRESENT, Present};
 pub use fields::IntoFieldPath;
-pub use functions::{ValueFunction, Verdict, When};
+pub use functions::{FilterResult, ValueFunction, When};

@@ -9,7 +9,7 @@ struct Case {
     settings: Settings,
     scope: Scope,
     resources: Vec<Resource>,
-    knowledge: Knowledge,
+    coverage: Coverage,
     options: Options,
 }
 
@@ -33,7 +33,7 @@ impl Case {
             settings,
             scope: Scope::Cluster,
             resources: builtin_resources(),
-            knowledge: Knowledge::Partial,
+            coverage: Coverage::Partial,
             options: Options::default(),
         }
     }
@@ -45,12 +45,12 @@ impl Case {
     }
 
     fn requirements(&self) -> Requirements {
-        Requirements::of(&Demand {
+        Requirements::of(&Usage {
             registry: &self.registry,
             settings: &self.settings,
             scope: &self.scope,
             resources: self.resources.iter().collect(),
-            knowledge: self.knowledge,
+            coverage: self.coverage,
             options: &self.options,
         })
     }
@@ -175,7 +175,7 @@ fn peering_is_for_one_object() {
     let namespaced = case.scope(&["a"]);
     assert!(namespaced.permissions().contains(&expected.to_owned()));
     let mut absent = namespaced;
-    absent.knowledge = Knowledge::Complete;
+    absent.coverage = Coverage::Complete;
     assert_eq!(absent.permissions(), [""; 0], "no peering in the cluster");
 }
 
@@ -314,12 +314,12 @@ fn sets_of_resources_are_wildcards_or_the_known_ones() {
         case.permissions(),
         ["list *.* cluster-wide", "watch *.* cluster-wide"]
     );
-    case.knowledge = Knowledge::Complete;
+    case.coverage = Coverage::Complete;
     assert!(
         case.permissions()
             .contains(&"list pods cluster-wide".to_owned())
     );
-    case.knowledge = Knowledge::Partial;
+    case.coverage = Coverage::Partial;
     case.registry = registry(Selector::predicate(|resource| resource.kind == "Pod"));
     assert_eq!(
         case.permissions(),
@@ -331,7 +331,7 @@ fn sets_of_resources_are_wildcards_or_the_known_ones() {
 #[test]
 fn unknown_resources_of_a_cluster_are_not_served() {
     let mut case = Case::new(&[(HandlerKind::Event, THINGS)]);
-    case.knowledge = Knowledge::Complete;
+    case.coverage = Coverage::Complete;
     assert_eq!(case.permissions(), [""; 0]);
 }
 

@@ -43,7 +43,7 @@ pub(super) async fn run(
     let mut events = outcomes
         .is_some()
         .then(|| observe_events(cluster, selection));
-    let mut feed = Feed::new(storages, outcomes.unwrap_or_default());
+    let mut states = LastStates::new(storages, outcomes.unwrap_or_default());
     let mut phase = Phase::Listing;
     while printer.screen().is_open() {
         let changes = tokio::select! {
@@ -57,7 +57,7 @@ pub(super) async fn run(
                     Vec::new()
                 }
                 Signal::Listed { objects } => {
-                    let changes = feed.listed();
+                    let changes = states.listed();
                     if objects == 0 && changes.is_empty() && phase == Phase::Listing {
                         printer.screen().warning(&selection.nothing());
                     }
@@ -66,10 +66,10 @@ pub(super) async fn run(
                 }
                 signal => {
                     phase = phase.after(&signal);
-                    feed.object(signal)?
+                    states.object(signal)?
                 }
             },
-            signal = next(&mut events) => feed.event(&signal),
+            signal = next(&mut events) => states.event(&signal),
         };
         printer.page(&changes);
     }
@@ -180,7 +180,7 @@ async fn next(events: &mut Option<Observer>) -> Signal {
 }
 
 /// The last states of all objects.
-struct Feed {
+struct LastStates {
     storages: Storages,
     rows: HashMap<String, Row>,
     outcomes: EventOutcomes,
@@ -190,7 +190,7 @@ struct Feed {
     pending: Vec<Row>,
 }
 
-impl Feed {
+impl LastStates {
     fn new(storages: Storages, outcomes: EventOutcomes) -> Self {
         Self {
             storages,
@@ -314,8 +314,8 @@ mod tests {
         item(event, uid, &json!({"metadata": metadata, "spec": spec}))
     }
 
-    fn feed() -> Feed {
-        Feed::new(Storages::default(), EventOutcomes::new())
+    fn states() -> LastStates {
+        LastStates::new(Storages::default(), EventOutcomes::new())
     }
 
     fn shown(rows: &[Row]) -> Vec<String> {
@@ -338,44 +338,46 @@ mod tests {
 
     #[test]
     fn changes_follow_the_listed_objects() {
-        let mut feed = feed();
-        feed.object(Signal::Listing).unwrap();
+        let mut states = states();
+        states.object(Signal::Listing).unwrap();
         for uid in ["a", "b"] {
-            let rows = feed.object(thing(EventType::Listed, uid, &settled()));
+            let rows = states.object(thing(EventType::Listed, uid, &settled()));
             assert!(rows.unwrap().is_empty());
         }
-        let rows = feed.listed();
+        let rows = states.listed();
         assert_eq!(shown(&rows), ["name-of-a: settled", "name-of-b: settled"]);
         let changed = json!({BASE: r#"{"spec":{"x":2}}"#});
-        let rows = feed.object(thing(EventType::Modified, "a", &changed));
+        let rows = states.object(thing(EventType::Modified, "a", &changed));
         assert_eq!(shown(&rows.unwrap()), ["name-of-a: changed"]);
-        let rows = feed.object(thing(EventType::Modified, "a", &changed));
+        let rows = states.object(thing(EventType::Modified, "a", &changed));
         assert!(rows.unwrap().is_empty(), "the state is the same");
-        let rows = feed.object(thing(EventType::Deleted, "a", &changed));
+        let rows = states.object(thing(EventType::Deleted, "a", &changed));
         assert_eq!(shown(&rows.unwrap()), ["name-of-a: deleted"]);
     }
 
     #[test]
     fn objects_that_vanish_during_an_interruption_are_deleted() {
-        let mut feed = feed();
+        let mut states = states();
         for uids in [&["a", "b"][..], &["b"][..]] {
-            feed.object(Signal::Listing).unwrap();
+            states.object(Signal::Listing).unwrap();
             for uid in uids {
-                feed.object(thing(EventType::Listed, uid, &settled()))
+                states
+                    .object(thing(EventType::Listed, uid, &settled()))
                     .unwrap();
             }
             if uids.len() == 1 {
-                assert_eq!(shown(&feed.listed()), ["name-of-a: deleted"]);
+                assert_eq!(shown(&states.listed()), ["name-of-a: deleted"]);
             } else {
-                feed.listed();
+                states.listed();
             }
         }
     }
 
     #[test]
     fn events_show_failures_of_settled_objects() {
-        let mut feed = feed();
-        feed.object(thing(EventType::Added, "a", &settled()))
+        let mut states = states();
+        states
+            .object(thing(EventType::Added, "a", &settled()))
             .unwrap();
         let event = |message: &str| {
             item(
@@ -385,9 +387,9 @@ mod tests {
                         "lastTimestamp": "2026-01-02T03:04:05Z", "message": message}),
             )
         };
-        let rows = feed.event(&event("Handler 'fn' failed permanently: no flour"));
+        let rows = states.event(&event("Handler 'fn' failed permanently: no flour"));
         assert_eq!(shown(&rows), ["name-of-a: failed"]);
-        let rows = feed.event(&event("Handler 'fn' failed permanently: no flour"));
+        let rows = states.event(&event("Handler 'fn' failed permanently: no flour"));
         assert!(rows.is_empty(), "the state is the same");
     }
 }

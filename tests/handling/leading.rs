@@ -97,6 +97,41 @@ fn lease_has_the_format_of_client_go_and_is_released() {
 }
 
 #[test]
+fn leader_continues_if_its_lease_is_deleted() {
+    everywhere(async |stage| {
+        let _first = replica(stage, [on::create("first")]).start().await;
+        led(stage).await;
+        let leader = holder(stage).await;
+        let second = [on::create("second"), on::resume("resumed")];
+        let _second = replica(stage, second).start().await;
+        stage.sleep(3.0).await;
+        for name in ["a", "b", "c"] {
+            let path = stage.api.group_path("coordination.k8s.io/v1", "leases/op");
+            stage.api.delete(&path).await;
+            led(stage).await;
+            assert_eq!(holder(stage).await, leader);
+            stage.create_handled(name, json!({})).await;
+        }
+        assert_eq!(stage.journal.ids(), ["first", "first", "first"]);
+    });
+}
+
+#[test]
+fn missing_namespace_of_leases_is_reported() {
+    sandboxed(async |stage| {
+        let operator = replica(stage, [on::create("make")]);
+        let operator = operator.settings(|settings| {
+            settings.leading.namespace = Some("absent".to_owned());
+        });
+        let _operator = operator.start().await;
+        stage.sleep(5.0).await;
+        let records = stage.log.records();
+        let problem = records.iter().find(|r| r.message.contains("absent/op"));
+        assert!(problem.unwrap().message.contains("Create the namespace"));
+    });
+}
+
+#[test]
 fn standby_takes_over_when_the_lease_of_a_killed_leader_expires() {
     sandboxed(async |stage| {
         let first = replica(stage, [on::create("first")]).start().await;
@@ -213,6 +248,20 @@ fn lease_is_released_after_the_last_handler_ends() {
         stage.sleep(10.0).await;
         assert_eq!(stage.journal.ids(), ["first"]);
         assert!(!holder(stage).await.is_empty(), "the standby holds it");
+    });
+}
+
+#[test]
+fn peers_have_the_namespace_of_their_leases_in_their_names() {
+    sandboxed(async |stage| {
+        stage.define_peerings().await;
+        stage.create_peering("default").await;
+        let operator = replica(stage, [on::create("make")]).settings(|settings| {
+            settings.leading.namespace = None;
+        });
+        let _operator = operator.peer("one", 0).start().await;
+        stage.sleep(5.0).await;
+        assert_eq!(stage.peer_names().await, ["replicas/default/op"]);
     });
 }
 
@@ -372,6 +421,34 @@ fn replicas_with_another_number_of_shards_wait() {
         create(stage, "b").await;
         assert_eq!(stage.journal.count("second"), 20);
     });
+}
+
+#[test]
+fn replicas_with_and_without_shards_wait_for_each_other() {
+    for is_first_sharded in [true, false] {
+        sandboxed(async move |stage| {
+            let sharded = |name: &str| shard(stage, 2, [on::create(name)]);
+            let elected = |name: &str| replica(stage, [on::create(name)]);
+            let (first, second) = if is_first_sharded {
+                (sharded("first"), elected("second"))
+            } else {
+                (elected("first"), sharded("second"))
+            };
+            let first = first.start().await;
+            stage.sleep(5.0).await;
+            let _second = second.start().await;
+            stage.sleep(60.0).await;
+            create(stage, "a").await;
+            assert_eq!(stage.journal.count("first"), 20);
+            assert_eq!(stage.journal.count("second"), 0);
+            let says = |text: &str| stage.log.records().iter().any(|r| r.message.contains(text));
+            assert!(says("Waiting for replicas with"));
+            first.stop().await;
+            stage.sleep(20.0).await;
+            create(stage, "b").await;
+            assert_eq!(stage.journal.count("second"), 20);
+        });
+    }
 }
 
 #[test]

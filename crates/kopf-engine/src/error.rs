@@ -29,7 +29,10 @@ pub(crate) enum Error {
     Patch(#[from] kopf_core::patch::Error),
     #[error("cannot patch the object")]
     Api(#[from] kopf_client::Error),
-    #[error("the patch is not sent: this replica does not hold the Lease of the object any longer")]
+    #[error(
+        "The results are not written, because this replica does not hold the Lease of the object any \
+         longer: the handlers are called again by the replica that holds it."
+    )]
     NotHeld,
     #[error("cannot patch the object: it has no name")]
     Nameless,

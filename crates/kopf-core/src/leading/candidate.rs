@@ -1,5 +1,7 @@
 //! One replica and one Lease.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -30,7 +32,11 @@ enum Standing {
 #[derive(Clone, Debug)]
 enum Seen {
     Unknown,
-    Absent,
+    Absent {
+        /// When it can be created. A deleted Lease is not free immediately: its holder notices the
+        /// deletion only at the next renewal.
+        free_at: Moment,
+    },
     Present {
         record: LeaseRecord,
         /// When it was first seen like this.
@@ -85,7 +91,13 @@ impl Candidate {
     ) -> Result<(), DuplicateIdentity> {
         let Some(record) = found else {
             self.standing = Standing::Follower;
-            self.seen = Seen::Absent;
+            self.seen = match &self.seen {
+                Seen::Present { record, .. } if self.is_of_another(record) => Seen::Absent {
+                    free_at: now.after(self.duration_of(record)),
+                },
+                Seen::Absent { free_at } => Seen::Absent { free_at: *free_at },
+                Seen::Present { .. } | Seen::Unknown => Seen::Absent { free_at: now },
+            };
             return Ok(());
         };
         let is_own = record.holder == self.identity;
@@ -117,10 +129,8 @@ impl Candidate {
     pub fn is_available(&self, now: Moment) -> bool {
         match &self.seen {
             Seen::Unknown => false,
-            Seen::Absent => true,
-            Seen::Present { record, .. } => {
-                record.is_released() || record.holder == self.identity || self.is_abandoned(now)
-            }
+            Seen::Absent { free_at } => now >= *free_at,
+            Seen::Present { record, .. } => !self.is_of_another(record) || self.is_abandoned(now),
         }
     }
 
@@ -129,13 +139,21 @@ impl Candidate {
         let Seen::Present { record, at } = &self.seen else {
             return false;
         };
-        // A Lease without a duration is not one of client-go: the own duration applies.
-        let duration = if record.duration.is_zero() {
+        now.since(*at) >= self.duration_of(record)
+    }
+
+    fn is_of_another(&self, record: &LeaseRecord) -> bool {
+        !record.is_released() && record.holder != self.identity
+    }
+
+    /// Returns the duration of a Lease. One without a duration is not written by client-go: the own
+    /// duration applies.
+    fn duration_of(&self, record: &LeaseRecord) -> Duration {
+        if record.duration.is_zero() {
             self.timing.lease_duration
         } else {
             record.duration
-        };
-        now.since(*at) >= duration
+        }
     }
 
     /// Returns `true` if another replica holds the Lease, as far as this one has seen.
@@ -150,7 +168,7 @@ impl Candidate {
         }
         match &self.seen {
             Seen::Unknown => None,
-            Seen::Absent => Some(Intent::Create),
+            Seen::Absent { .. } => Some(Intent::Create),
             Seen::Present { record, .. } => Some(Intent::Update {
                 version: record.version.clone(),
             }),
@@ -175,7 +193,7 @@ impl Candidate {
     pub fn record(&self) -> Option<&LeaseRecord> {
         match &self.seen {
             Seen::Present { record, .. } => Some(record),
-            Seen::Unknown | Seen::Absent => None,
+            Seen::Unknown | Seen::Absent { .. } => None,
         }
     }
 
@@ -210,8 +228,6 @@ impl Candidate {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn at(seconds: u64) -> Moment {
@@ -239,6 +255,23 @@ mod tests {
         me.claim(Timestamp::UNIX_EPOCH);
         me.accepted(record("me", "1"), at(began));
         me
+    }
+
+    #[test]
+    fn deleted_lease_is_free_after_the_duration_of_its_holder() {
+        let mut me = candidate();
+        me.observe(Some(record("other", "1")), at(0)).unwrap();
+        me.observe(None, at(5)).unwrap();
+        me.observe(None, at(19)).unwrap();
+        assert_eq!(me.intent(at(19)), None);
+        assert_eq!(me.intent(at(20)), Some(Intent::Create));
+        let mut me = leader(0);
+        me.observe(None, at(1)).unwrap();
+        assert_eq!(me.intent(at(1)), Some(Intent::Create), "it was its own");
+        let mut me = candidate();
+        me.observe(Some(record("", "1")), at(0)).unwrap();
+        me.observe(None, at(1)).unwrap();
+        assert_eq!(me.intent(at(1)), Some(Intent::Create), "it was released");
     }
 
     #[test]

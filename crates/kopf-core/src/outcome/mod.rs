@@ -91,7 +91,14 @@ impl Outcome {
                 let text = format!("{label} has unfinished sub-handlers. Will retry soon.");
                 return (Level::Debug, text);
             }
-            Verdict::Cancelled => return (Level::Debug, wording::cancelled(label).to_string()),
+            Verdict::Cancelled => {
+                let level = if is_native {
+                    Level::Debug
+                } else {
+                    Level::Warning
+                };
+                return (level, wording::cancelled(label).to_string());
+            }
             Verdict::FailedTemporarily => {
                 let text = format!("{label} failed temporarily: {error}");
                 let level = if is_native {

@@ -430,6 +430,9 @@ fn expected_failures_are_not_errors_in_native_style() {
         Level::Error
     );
     assert_eq!(log(denied(), review, Style::Original).0, Level::Error);
+    let cancelled = |style| Outcome::cancelled().log("x", HandlerKind::Create, style).0;
+    assert_eq!(cancelled(Style::Native), Level::Debug);
+    assert_eq!(cancelled(Style::Original), Level::Warning);
     let exhausted = decided(&limits(Some(12), None), temporary());
     assert_eq!(
         exhausted.log("x", HandlerKind::Create, Style::Native).0,

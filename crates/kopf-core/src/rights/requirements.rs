@@ -26,7 +26,7 @@ pub enum Leases {
     In(String),
 }
 
-/// Which of the resources of the cluster are known.
+/// The part of the resources of the cluster that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
     /// Resources that are not known can exist: their names are taken from the selectors.
@@ -46,7 +46,7 @@ pub struct Usage<'a, F> {
     pub scope: &'a Scope,
     /// The known resources.
     pub resources: Vec<&'a Resource>,
-    /// Which of the resources of the cluster are known.
+    /// The part of the resources of the cluster that is known.
     pub coverage: Coverage,
     /// Other options.
     pub options: &'a Options,
@@ -161,15 +161,29 @@ impl Requirements {
 
     fn add_objects<F>(&mut self, usage: &Usage<'_, F>) {
         let is_posting = usage.settings.posting.enabled;
-        for handler in usage.registry.handlers() {
-            let Some(selector) = &handler.selector else {
-                continue;
-            };
+        let handlers = usage.registry.handlers();
+        // Without a selector, owners of children are the objects of all handlers.
+        let writes_to_all = handlers
+            .iter()
+            .any(|handler| handler.kind == HandlerKind::Child && handler.selector.is_none());
+        for handler in handlers {
             if !handler.kind.is_watching() {
                 continue;
             }
-            // Event handlers and indices keep no state on objects.
-            let is_writing = handler.kind.is_change() || handler.kind.is_background();
+            for children in &handler.owns {
+                for served in self.served(children, usage) {
+                    self.add_object(&served, false);
+                }
+            }
+            let Some(selector) = &handler.selector else {
+                continue;
+            };
+            // Event handlers and indices keep no state on objects. Handlers of children can patch
+            // the owner.
+            let is_writing = writes_to_all
+                || handler.kind.is_change()
+                || handler.kind.is_background()
+                || handler.kind == HandlerKind::Child;
             for served in self.served(selector, usage) {
                 self.add_object(&served, is_writing);
                 if is_posting {

@@ -119,6 +119,12 @@ impl Leading {
             let (setting, name) = ("leading.name", self.name.clone());
             return Err(Error::Name { setting, name });
         }
+        if let Some(name) = &self.namespace
+            && (!super::is_name(name) || name.len() > 63 || name.contains('.'))
+        {
+            let (setting, name) = ("leading.namespace", name.clone());
+            return Err(Error::Name { setting, name });
+        }
         if let CertificateSharing::Named(name) = &self.certificate_secret
             && !super::is_name(name)
         {
@@ -215,6 +221,10 @@ mod tests {
         assert!(unnamed.contains("settings.leading.name"), "{unnamed}");
         assert!(error(|leading| leading.name = "My Op".to_owned()).contains("\"My Op\""));
         assert!(error(|leading| leading.name = "a".repeat(64)).contains("leading.name"));
+        for namespace in ["../x", "Bad NS", "a.b", ""] {
+            let wrong = error(|leading| leading.namespace = Some(namespace.to_owned()));
+            assert!(wrong.contains("leading.namespace"), "{wrong}");
+        }
         assert!(error(|leading| leading.shards = Some(Shards::Fixed(0))).contains("got 0"));
         for spoil in [
             |leading: &mut Leading| leading.renew_deadline = Duration::from_secs(15),

@@ -81,8 +81,9 @@ fn situation<'a>(
 pub enum Error {
     /// There is no webhook server.
     #[error(
-        "admission handlers ({handlers}) require a webhook server: set one in a startup handler, such as \
-         `settings.admission.server = Some(Arc::new(kopf::webhooks::Server::auto()));`"
+        "admission handlers ({handlers}) require a webhook server: set settings.admission.server in a \
+         startup handler, for example to Some(Arc::new(kopf::webhooks::Server::auto())), in Python to \
+         kopf.WebhookAutoServer()"
     )]
     NoServer {
         /// Ids of the handlers.
@@ -175,23 +176,11 @@ pub(crate) fn with_configurations(groups: Groups, settings: &AllSettings) -> Gro
 /// Remaining webhooks would block requests.
 pub(crate) const CLEANING: Duration = Duration::from_secs(25);
 
-/// Returns the identity of this operator as an owner of configurations.
-fn owner(shared: &Shared, identity: &str) -> Owner {
-    let leading = &shared.context.settings.leading;
-    let owner = Owner::new(identity, shared.context.clock.now());
-    match leading.replication() {
-        Replication::Single => owner,
-        Replication::Elected | Replication::Sharded(_) => {
-            owner.in_group(leading::peer_identity(identity, leading))
-        }
-    }
-}
-
 /// The webhooks of one operator.
 pub(crate) struct Webhooks {
     server: Arc<dyn WebhookServer>,
     managed: Option<String>,
-    /// The identity of this operator as an owner of configurations.
+    /// The identity of this operator as an owner of configurations, without its group.
     owner: Owner,
     shared: Arc<Shared>,
     served_resources: Arc<ServedResources>,
@@ -211,7 +200,7 @@ impl Webhooks {
         Some(Self {
             server: Arc::clone(settings.server.as_ref()?),
             managed: settings.managed.clone(),
-            owner: owner(shared, identity),
+            owner: Owner::new(identity, shared.context.clock.now()),
             shared: Arc::clone(shared),
             served_resources: Arc::new(ServedResources::new(
                 Arc::clone(&shared.registry),
@@ -235,16 +224,25 @@ impl Webhooks {
         type_: WebhookType,
         halt: CancellationToken,
     ) -> Option<impl Future<Output = Result<(), Error>> + Send + use<>> {
-        let manager = configuration::Manager {
-            type_,
-            name: self.managed.clone()?,
-            me: self.owner.clone(),
-            shared: Arc::clone(&self.shared),
-            served_resources: Arc::clone(&self.served_resources),
-            discovery: self.discovery.clone(),
-            announced: self.announced.subscribe(),
-        };
-        Some(manager.run(halt))
+        let owner = self.owner(halt.clone());
+        let (name, shared) = (self.managed.clone()?, Arc::clone(&self.shared));
+        let served_resources = Arc::clone(&self.served_resources);
+        let (discovery, announced) = (self.discovery.clone(), self.announced.subscribe());
+        Some(async move {
+            let Some(me) = owner.await else {
+                return Ok(());
+            };
+            let manager = configuration::Manager {
+                type_,
+                name,
+                me,
+                shared,
+                served_resources,
+                discovery,
+                announced,
+            };
+            manager.run(halt).await
+        })
     }
 
     /// Returns the manager of the conversions of CRDs, if they are managed and there are conversion
@@ -255,15 +253,42 @@ impl Webhooks {
     ) -> Option<impl Future<Output = Result<(), Error>> + Send + use<>> {
         self.managed.as_ref()?;
         let handlers = conversion::handlers(&self.shared.registry);
-        let manager = definitions::Manager {
-            handlers: (!handlers.is_empty()).then_some(handlers)?,
-            resource: Arc::new(definitions::resource()),
-            me: self.owner.clone(),
-            shared: Arc::clone(&self.shared),
-            discovery: self.discovery.clone(),
-            announced: self.announced.subscribe(),
-        };
-        Some(manager.run(halt))
+        let handlers = (!handlers.is_empty()).then_some(handlers)?;
+        let (owner, shared) = (self.owner(halt.clone()), Arc::clone(&self.shared));
+        let (discovery, announced) = (self.discovery.clone(), self.announced.subscribe());
+        Some(async move {
+            let Some(me) = owner.await else {
+                return Ok(());
+            };
+            let manager = definitions::Manager {
+                handlers,
+                resource: Arc::new(definitions::resource()),
+                me,
+                shared,
+                discovery,
+                announced,
+            };
+            manager.run(halt).await
+        })
+    }
+
+    /// Returns this operator as an owner of configurations; `None` if it is stopped before its group
+    /// is known.
+    fn owner(&self, halt: CancellationToken) -> impl Future<Output = Option<Owner>> + Send + use<> {
+        let (owner, shared) = (self.owner.clone(), Arc::clone(&self.shared));
+        async move {
+            let leading = &shared.context.settings.leading;
+            if leading.replication() == Replication::Single {
+                return Some(owner);
+            }
+            let group = leading::peer_identity(&shared.context, owner.identity());
+            if let Some(Ok(group)) = halt.run_until_cancelled(group).await {
+                return Some(owner.in_group(group));
+            }
+            // The operator exits, or ends with the error of the task of this replica.
+            halt.cancelled().await;
+            None
+        }
     }
 
     /// Runs the server until stopped.

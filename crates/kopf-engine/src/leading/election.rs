@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use kopf_core::leading::{Candidate, ROLE_LABEL, Timing};
+use kopf_core::leading::{Candidate, Timing};
 use kopf_core::object::Moment;
+use kopf_core::sharding::Group;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::held_shards::{HeldShards, Renewed};
 use super::leases::{Lease, Leases};
+use super::listing::{GROUP, ROLE, WITHOUT_SHARDS, listed, selector};
 use super::reporting::FailureLog;
 use super::{Error, RELEASING, Replica};
 use crate::clock::Clock;
@@ -22,6 +24,8 @@ pub(super) struct Election {
     leases: Leases,
     lease: Lease,
     candidate: Candidate,
+    /// Replicas with shards, which must have left before this replica acts.
+    group: Group,
     held_shards: HeldShards,
     timing: Timing,
     clock: Clock,
@@ -29,6 +33,8 @@ pub(super) struct Election {
     failures: FailureLog,
     /// The last logged holder.
     holder: String,
+    /// The last logged replicas with shards.
+    sharded: Vec<String>,
 }
 
 impl Election {
@@ -43,13 +49,16 @@ impl Election {
         Self {
             failures: FailureLog::new(format!("the Lease {leases}/{name}")),
             leases,
-            lease: Lease::new(name).with_labels(&[(ROLE_LABEL, "leader".to_owned())].into()),
+            lease: Lease::new(name)
+                .with_labels(&[(GROUP, name.clone()), (ROLE, "leader".to_owned())].into()),
+            group: Group::new(identity.clone(), timing, WITHOUT_SHARDS),
             candidate: Candidate::new(identity, timing),
             held_shards: HeldShards::new(assignments),
             timing,
             clock,
             epoch: Instant::now(),
             holder: String::new(),
+            sharded: Vec::new(),
         }
     }
 
@@ -107,11 +116,62 @@ impl Election {
         let Some(intent) = self.candidate.intent(began) else {
             return Ok(());
         };
+        if !is_leader && self.waits_for_shards().await? {
+            return Ok(());
+        }
         let spec = self.candidate.claim(self.clock.now());
         match self.leases.write(&mut self.lease, &intent, spec).await? {
             Some(record) => self.candidate.accepted(record, began),
             None => self.candidate.conflicted(),
         }
+        // Replicas with shards join before they look for a leader: of two replicas that start at the
+        // same time, at least one sees the other.
+        let is_new = !is_leader && self.candidate.valid_until().is_some();
+        if is_new && self.waits_for_shards().await? {
+            self.release().await?;
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if replicas of the group with shards are alive.
+    async fn waits_for_shards(&mut self) -> Result<bool, Failure> {
+        let items = match self.leases.list(&selector(&self.lease.name)).await {
+            Ok(items) => items,
+            Err(error) if error.is_forbidden() => {
+                debug!("Replicas with shards cannot be detected: {error}");
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let now = self.now();
+        let listing = items.iter().filter_map(listed).collect();
+        self.group.observe(listing, now)?;
+        let sharded = self.group.plan(now).mismatched;
+        if !sharded.is_empty() && sharded != self.sharded {
+            warn!(
+                "Waiting for replicas with shards: {}. Stop them, or configure the same number of \
+                 shards for all replicas.",
+                sharded.join(", ")
+            );
+        }
+        self.sharded = sharded;
+        Ok(!self.sharded.is_empty())
+    }
+
+    /// Releases the Lease, if this replica holds it.
+    async fn release(&mut self) -> Result<(), kopf_client::Error> {
+        if let (Some(spec), Some(intent)) = (
+            self.candidate.release(self.clock.now()),
+            self.candidate.intent(self.now()),
+        ) && self
+            .leases
+            .write(&mut self.lease, &intent, spec)
+            .await?
+            .is_some()
+        {
+            debug!("The Lease {} is released.", self.lease.name);
+        }
+        self.candidate.resigned();
         Ok(())
     }
 
@@ -151,17 +211,10 @@ impl Election {
                 () = sleep(self.pause()) => self.round().await?,
             }
         }
-        if let (Some(spec), Some(intent)) = (
-            self.candidate.release(self.clock.now()),
-            self.candidate.intent(self.now()),
-        ) {
-            let releasing = self.leases.write(&mut self.lease, &intent, spec);
-            match timeout(RELEASING, releasing).await {
-                Ok(Ok(Some(_))) => debug!("The Lease {} is released.", self.lease.name),
-                Ok(Ok(None)) => {}
-                Ok(Err(error)) => warn!("The Lease is not released and will expire: {error}"),
-                Err(_) => warn!("The Lease is not released in time and will expire."),
-            }
+        match timeout(RELEASING, self.release()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!("The Lease is not released and will expire: {error}"),
+            Err(_) => warn!("The Lease is not released in time and will expire."),
         }
         Ok(())
     }

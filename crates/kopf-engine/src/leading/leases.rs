@@ -97,7 +97,9 @@ impl Leases {
                 lease.object = Some(object);
                 Ok(Some(record))
             }
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(None),
+            Err(error) if error.is_conflict() => Ok(None),
+            // Without its namespace, a Lease cannot be created.
+            Err(error) if error.is_not_found() && *intent != Intent::Create => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -131,7 +133,8 @@ impl Lease {
         self.object = object;
     }
 
-    /// Returns the object to write. Metadata of other clients and unknown fields are kept.
+    /// Returns the object to write. Metadata of other clients and unknown fields are kept. Missing
+    /// labels are added.
     fn written(&self, intent: &Intent, spec: Map<String, Value>, namespace: &str) -> Value {
         let mut object = match (intent, &self.object) {
             (Intent::Update { .. }, Some(object)) => object.clone(),
@@ -141,6 +144,11 @@ impl Lease {
         object["kind"] = json!("Lease");
         object["metadata"]["name"] = json!(self.name);
         object["metadata"]["namespace"] = json!(namespace);
+        if let Some(Value::Object(labels)) = self.metadata.get("labels") {
+            for (label, value) in labels {
+                object["metadata"]["labels"][label] = value.clone();
+            }
+        }
         if let Intent::Update { version } = intent {
             object["metadata"]["resourceVersion"] = json!(version);
         }

@@ -17,6 +17,7 @@ mod assignment;
 mod election;
 mod held_shards;
 mod leases;
+mod listing;
 mod reporting;
 mod shards;
 mod tenure;
@@ -37,6 +38,7 @@ pub(crate) use self::leases::namespace;
 use self::shards::Sharding;
 pub(crate) use self::tenure::Pass;
 use crate::clock::Clock;
+use crate::invocation::OperatorContext;
 use crate::metrics::Metrics;
 
 /// Time limit for releasing a Lease. If it fails, the Lease expires.
@@ -73,11 +75,13 @@ pub(crate) fn first_assignment(leading: &Leading) -> Assignments {
 }
 
 /// Updates the metrics of the replica. Never returns.
-pub(crate) async fn measure(assignments: &Assignments, metrics: &Metrics) {
+pub(crate) async fn measure(replica: Replication, assignments: &Assignments, metrics: &Metrics) {
     loop {
         let current = assignments.current();
         metrics.leading(current.is_first());
-        metrics.shards(current.len());
+        if let Replication::Sharded(_) = replica {
+            metrics.shards(current.len());
+        }
         assignments.changed_since(&current).await;
     }
 }
@@ -88,13 +92,18 @@ pub(crate) fn replica_identity(operator: &str) -> String {
     format!("{operator}_{random:016x}")
 }
 
-/// Returns the identity in peerings, where all replicas are one peer.
-pub(crate) fn peer_identity(operator: &str, leading: &Leading) -> String {
+/// Returns the identity in peerings, where all replicas are one peer. Waits for credentials if they
+/// define the namespace of the Leases.
+pub(crate) async fn peer_identity(
+    context: &OperatorContext,
+    operator: &str,
+) -> Result<String, kopf_client::Error> {
+    let leading = &context.settings.leading;
     match leading.replication() {
-        Replication::Single => operator.to_owned(),
+        Replication::Single => Ok(operator.to_owned()),
         Replication::Elected | Replication::Sharded(_) => {
-            let namespace = leading.namespace.as_deref().unwrap_or_default();
-            format!("replicas/{namespace}/{}", leading.name)
+            let namespace = namespace(&context.client, leading).await?;
+            Ok(format!("replicas/{namespace}/{}", leading.name))
         }
     }
 }

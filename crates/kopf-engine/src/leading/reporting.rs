@@ -19,6 +19,8 @@ impl FailureLog {
         let advice = if error.is_forbidden() {
             " Replicas need the verbs get, create and update on leases in the group \
              coordination.k8s.io; with shards, also list and delete."
+        } else if error.is_not_found() {
+            " Create the namespace of the Leases, or set another one in settings.leading.namespace."
         } else {
             ""
         };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use kopf_core::leading::{GROUP_LABEL as GROUP, Intent, LeaseRecord, ROLE_LABEL as ROLE, Timing};
+use kopf_core::leading::{Intent, LeaseRecord, Timing};
 use kopf_core::object::Moment;
-use kopf_core::sharding::{self, Group, Listed, Plan, Role};
+use kopf_core::sharding::{self, Group, Listed, Plan};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -15,14 +15,10 @@ use tracing::{debug, info, warn};
 use super::election::Failure;
 use super::held_shards::HeldShards;
 use super::leases::{Lease, Leases};
+use super::listing::{GROUP, ROLE, SHARD, SHARDS, listed};
 use super::reporting::FailureLog;
 use super::{Error, RELEASING, Replica};
 use crate::clock::Clock;
-
-/// Label with the number of shards.
-const SHARDS: &str = "kopf.dev/shards";
-/// Label with the index of the shard of a Lease.
-const SHARD: &str = "kopf.dev/shard";
 
 /// Maximum number of concurrent writes.
 const CONCURRENT_WRITES: usize = 8;
@@ -78,7 +74,7 @@ impl Sharding {
         };
         Self {
             failures: FailureLog::new(format!("the Leases of {leases}/{name}")),
-            selector: format!("{GROUP}%3D{name}"),
+            selector: super::listing::selector(name),
             leases,
             group: Group::new(identity, timing, count),
             member: Lease::new(member).with_labels(&labels("member", None)),
@@ -314,7 +310,7 @@ impl Sharding {
         self.mismatched.clone_from(&plan.mismatched);
         if !plan.mismatched.is_empty() {
             warn!(
-                "Waiting for replicas with another number of shards: {}. \
+                "Waiting for replicas with another number of shards, or without shards: {}. \
                  Stop them, or configure the same number for all replicas.",
                 plan.mismatched.join(", ")
             );
@@ -370,44 +366,4 @@ enum Phase {
     Serving,
     /// The operator exits: no shards are acquired.
     Leaving,
-}
-
-/// Parses a listed Lease; `None` if it does not belong to a group.
-fn listed(item: &Value) -> Option<Listed> {
-    let metadata = &item["metadata"];
-    let label = |key: &str| metadata["labels"][key].as_str();
-    let role = match label(ROLE)? {
-        "member" => Role::Member,
-        "shard" => Role::Shard(label(SHARD)?.parse().ok()?),
-        _ => return None,
-    };
-    Some(Listed {
-        name: metadata["name"].as_str()?.to_owned(),
-        role,
-        shards: label(SHARDS)?.parse().ok()?,
-        record: LeaseRecord::parse(item).ok()?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn listed_leases_are_classified_by_their_labels() {
-        let lease = |labels: Value| {
-            listed(&json!({
-                "metadata": {"name": "x", "resourceVersion": "1", "labels": labels},
-                "spec": {"holderIdentity": "a"},
-            }))
-        };
-        let member = lease(json!({ROLE: "member", SHARDS: "4"})).unwrap();
-        assert_eq!((member.role, member.shards), (Role::Member, 4));
-        let shard = lease(json!({ROLE: "shard", SHARDS: "4", SHARD: "3"})).unwrap();
-        assert_eq!(shard.role, Role::Shard(3));
-        assert!(lease(json!({})).is_none());
-        assert!(lease(json!({ROLE: "shard", SHARDS: "4", SHARD: "x"})).is_none());
-    }
 }

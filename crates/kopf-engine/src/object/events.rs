@@ -164,6 +164,11 @@ impl Driver {
         let Some(error) = self.failure.take() else {
             return;
         };
+        if let (Error::NotHeld, Some(logger)) = (&error, &self.logger) {
+            // Not a failure: the replica that holds the Lease goes on.
+            logger.local().warning(error.chain());
+            return;
+        }
         if let (Some(metrics), Some(_)) = (&self.context.metrics, retry_in) {
             metrics.cycle_failed();
         }

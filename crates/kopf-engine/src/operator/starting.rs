@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kopf_core::handler::HandlerKind;
 use kopf_core::namespace::Scope;
 use kopf_core::rights;
 use kopf_core::settings::Replication;
@@ -10,6 +11,8 @@ use serde_json::Value;
 
 use super::root::{POSTER, Root};
 use super::{Error, Operator};
+use tracing::warn;
+
 use crate::admission::{self, Webhooks};
 use crate::child_inboxes::ChildInboxes;
 use crate::daemons::{Daemons, killer};
@@ -78,7 +81,6 @@ impl Operator {
             root.spawn_webhooks(webhooks);
         }
         spawn_replica(&shared, &identity, root);
-        let identity = leading::peer_identity(&identity, &settings.leading);
         let (streamed, halt) = (Arc::clone(&shared), root.halt.clone());
         root.spawn_graceful("Multidimensional multitasker", async move {
             let executor = Arc::clone(&streamed.executor);
@@ -144,9 +146,11 @@ fn spawn_killer(shared: &Shared, root: &mut Root) {
 /// Spawns the coordination with other replicas, if replicas are enabled.
 fn spawn_replica(shared: &Shared, identity: &str, root: &mut Root) {
     let context = &shared.context;
-    if context.settings.leading.replication() == Replication::Single {
+    let replication = context.settings.leading.replication();
+    if replication == Replication::Single {
         return;
     }
+    warn_of_unknown_indices(shared);
     let replica = Replica {
         settings: Arc::clone(&context.settings),
         identity: leading::replica_identity(identity),
@@ -158,9 +162,19 @@ fn spawn_replica(shared: &Shared, identity: &str, root: &mut Root) {
     root.spawn_graceful("Replica coordinator", async move {
         tokio::select! {
             ended = leading::run(client, replica, halt) => Ok(ended?),
-            () = leading::measure(&assignments, &metrics) => Ok(()),
+            () = leading::measure(replication, &assignments, &metrics) => Ok(()),
         }
     });
+}
+
+/// Logs the names of sharded indices that do not exist.
+fn warn_of_unknown_indices(shared: &Shared) {
+    for id in &shared.context.settings.leading.sharded_indices {
+        let mut handlers = shared.registry.handlers().iter();
+        if !handlers.any(|handler| handler.kind == HandlerKind::Index && *handler.id == **id) {
+            warn!("settings.leading.sharded_indices contains {id:?}, which is not an index.");
+        }
+    }
 }
 
 /// Spawns the observers of resources and namespaces. CRDs are installed before resources are

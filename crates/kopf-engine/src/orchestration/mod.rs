@@ -21,6 +21,7 @@ use tracing::{debug, warn};
 use self::reporting::Reporter;
 use self::resolution::{Resolution, resolve};
 use crate::indexing::{Barrier, Blocker};
+use crate::leading;
 use crate::object;
 use crate::observation::{DiscoveryReceiver, Namespaces, Resources};
 use crate::peering::Peerings;
@@ -38,11 +39,17 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let registry = Arc::clone(&shared.registry);
-    let peerings = Peerings::new(&shared, identity);
     // The barrier stays closed until the indexed resources are known, that is, until the streams
     // exist.
     let barrier = shared.barrier.clone();
     let assembling = barrier.block();
+    let identity = leading::peer_identity(&shared.context, &identity);
+    let Some(Ok(identity)) = stop.run_until_cancelled(identity).await else {
+        // The operator exits, or ends with the error of the task of this replica.
+        stop.cancelled().await;
+        return Ok(());
+    };
+    let peerings = Peerings::new(&shared, identity);
     let health_tracker = shared.inspect.health_tracker().clone();
     let mut reporter = Reporter::new(shared.context.style);
     let mut ready = Some(ready);

@@ -100,6 +100,39 @@ fn change_and_background_handlers_patch_objects_and_their_status() {
 }
 
 #[test]
+fn owned_objects_are_watched_and_their_owners_patched() {
+    let handler = |kind, selector: Option<&[&str]>, owns: &[&str]| {
+        let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), kind);
+        spec.selector = selector.map(|selector| Selector::parse(selector).unwrap());
+        let owns = owns.iter().map(|name| Selector::parse(&[name]).unwrap());
+        spec.owns = owns.collect();
+        spec.build(()).unwrap()
+    };
+    for (kind, selector) in [
+        (HandlerKind::Create, Some(THINGS)),
+        (HandlerKind::Child, Some(THINGS)),
+        (HandlerKind::Child, None),
+    ] {
+        let mut case = Case::new(&[]);
+        let other = handler(HandlerKind::Event, Some(THINGS), &[]);
+        let owning = handler(kind, selector, &["configmaps"]);
+        case.registry = [other, owning].into_iter().collect();
+        assert_eq!(
+            case.permissions(),
+            [
+                "list configmaps cluster-wide",
+                "watch configmaps cluster-wide",
+                "list things.g cluster-wide",
+                "patch things.g cluster-wide",
+                "watch things.g cluster-wide",
+                "patch things.g/status cluster-wide"
+            ],
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
 fn permissions_of_namespaces_and_of_cluster_scoped_objects_are_separate() {
     let handlers: &[(HandlerKind, &[&str])] = &[
         (HandlerKind::Event, &["pods"]),

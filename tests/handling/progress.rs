@@ -1,7 +1,10 @@
 //! Progress records of several handlers over several cycles of one cause (§9).
 
-use kopf_core::cause::Reason;
-use kopf_core::lifecycle::{AllAtOnce, OneByOne, Randomized, Shuffled};
+use std::any::Any;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kopf_core::cause::{Cause, Reason};
+use kopf_core::lifecycle::{self, AllAtOnce, Candidate, Lifecycle, OneByOne, Randomized, Shuffled};
 use serde_json::{Value, json};
 
 use crate::front::{done, gives, on, permanent, temporary};
@@ -84,6 +87,51 @@ fn all_at_once_calls_all_and_writes_once() {
                 .has("obj", "Creation is processed: 2 succeeded; 1 failed.")
         );
         assert_eq!(own_annotations(&object).len(), 1);
+    });
+}
+
+/// A lifecycle that fails before it calls handlers.
+#[derive(Debug, Default)]
+struct Failing(AtomicU32);
+
+impl Lifecycle for Failing {
+    fn pick(&self, candidates: &[Candidate<'_>], _: &Cause, _: &dyn Any) -> Vec<usize> {
+        (0..candidates.len()).collect()
+    }
+
+    fn try_pick(
+        &self,
+        candidates: &[Candidate<'_>],
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<Vec<usize>, lifecycle::Error> {
+        if self.0.fetch_add(1, Ordering::Relaxed) < 2 {
+            return Err(lifecycle::Error("bad luck".to_owned()));
+        }
+        Ok(self.pick(candidates, cause, context))
+    }
+}
+
+#[test]
+fn failed_lifecycle_is_retried_later() {
+    sandboxed(async |stage| {
+        let setup = stage.operator([on::create("make")]);
+        let _operator = setup.lifecycle(Failing::default()).start().await;
+        stage.create("obj", json!({})).await;
+        stage.pass(1000.0).await;
+        assert_eq!(stage.journal.ids(), ["make"]);
+        let records = stage.log.records();
+        let failures = records.iter().filter(|record| {
+            record
+                .message
+                .contains("the lifecycle has failed: bad luck")
+        });
+        let failures: Vec<&str> = failures.map(|record| &*record.message).collect();
+        assert_eq!(failures.len(), 2, "{failures:?}");
+        assert!(
+            failures[0].starts_with("Throttling for 1 second"),
+            "{failures:?}"
+        );
     });
 }
 

@@ -39,7 +39,27 @@ pub trait Lifecycle: Send + Sync + fmt::Debug {
     /// Returns the positions of the handlers to run now, in order. The candidates are in the order
     /// of registration. Positions out of range are ignored.
     fn pick(&self, candidates: &[Candidate<'_>], cause: &Cause, context: &dyn Any) -> Vec<usize>;
+
+    /// Like [`pick`](Self::pick), for lifecycles that can fail. No handler is called then, and the
+    /// object is tried again later.
+    ///
+    /// # Errors
+    ///
+    /// The lifecycle has failed.
+    fn try_pick(
+        &self,
+        candidates: &[Candidate<'_>],
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<Vec<usize>, Error> {
+        Ok(self.pick(candidates, cause, context))
+    }
 }
+
+/// The failure of a lifecycle, with its cause.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the lifecycle has failed: {0}")]
+pub struct Error(pub String);
 
 /// The default: one handler per cycle, the one with the fewest attempts; among equals the first.
 ///

@@ -26,6 +26,8 @@ pub(crate) enum Error {
     #[error(transparent)]
     Filter(#[from] kopf_core::filter::Error),
     #[error(transparent)]
+    Lifecycle(#[from] kopf_core::lifecycle::Error),
+    #[error(transparent)]
     Patch(#[from] kopf_core::patch::Error),
     #[error("cannot patch the object")]
     Api(#[from] kopf_client::Error),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kopf_core::handler::HandlerId;
-use kopf_core::lifecycle::Candidate;
+use kopf_core::lifecycle::{self, Candidate};
 use kopf_core::progress::state::State;
 
 use super::{Execution, PriorAttempts, Subs};
@@ -12,7 +12,11 @@ use crate::invocation::Handler;
 impl Execution {
     /// Calls the due handlers and updates the state. Returns `true` if any was due and this replica
     /// may still call them.
-    pub(crate) async fn round(&self, handlers: &[Arc<Handler>], state: &mut State) -> bool {
+    pub(crate) async fn round(
+        &self,
+        handlers: &[Arc<Handler>],
+        state: &mut State,
+    ) -> Result<bool, lifecycle::Error> {
         self.round_of(None, handlers, state).await
     }
 
@@ -22,7 +26,7 @@ impl Execution {
         parent: Option<&Subs>,
         handlers: &[Arc<Handler>],
         state: &mut State,
-    ) -> bool {
+    ) -> Result<bool, lifecycle::Error> {
         let clock = self.executor.context.clock;
         let now = clock.now();
         let due: Vec<&Arc<Handler>> = handlers
@@ -30,17 +34,17 @@ impl Execution {
             .filter(|handler| state.is_awake(&handler.id, now))
             .collect();
         if due.is_empty() {
-            return false;
+            return Ok(false);
         }
         let mut done: Vec<&HandlerId> = Vec::with_capacity(due.len());
-        for handler in self.pick(&due, state) {
+        for handler in self.pick(&due, state)? {
             // A custom lifecycle may pick a handler twice; it runs once per round.
             if done.contains(&&handler.id) {
                 continue;
             }
             // Another replica continues from the stored records.
             if !self.may_begin() {
-                return !done.is_empty();
+                return Ok(!done.is_empty());
             }
             done.push(&handler.id);
             // A record of another operator may lack the start time.
@@ -53,10 +57,14 @@ impl Execution {
             state.apply(&handler.id, &outcome, clock.now());
             self.attempts.add(&handler.id, state.record(&handler.id));
         }
-        true
+        Ok(true)
     }
 
-    fn pick<'a>(&self, due: &[&'a Arc<Handler>], state: &State) -> Vec<&'a Arc<Handler>> {
+    fn pick<'a>(
+        &self,
+        due: &[&'a Arc<Handler>],
+        state: &State,
+    ) -> Result<Vec<&'a Arc<Handler>>, lifecycle::Error> {
         let candidates: Vec<Candidate<'_>> = due
             .iter()
             .map(|handler| {
@@ -66,10 +74,8 @@ impl Execution {
             .collect();
         let picked = self
             .lifecycle
-            .pick(&candidates, &self.cause, &self.filtering());
-        picked
-            .into_iter()
-            .filter_map(|index| due.get(index).copied())
-            .collect()
+            .try_pick(&candidates, &self.cause, &self.filtering())?;
+        let picked = picked.into_iter();
+        Ok(picked.filter_map(|index| due.get(index).copied()).collect())
     }
 }

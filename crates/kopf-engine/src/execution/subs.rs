@@ -17,7 +17,6 @@ use kopf_core::patch::Patch;
 use kopf_core::progress::ProgressSession;
 use kopf_core::progress::state::State;
 use kopf_core::registry::select_from;
-use kopf_core::storage::StorageError;
 use kopf_core::sync::Mutex;
 
 use super::pool::ThreadPermit;
@@ -90,8 +89,7 @@ impl Subs {
         }
         let clock = execution.executor.context.clock;
         let selected = select(handlers, &execution).await?;
-        let state = self.run_selected(&execution, handlers, &selected).await;
-        let state = state.map_err(framework)?;
+        let state = self.run_selected(&execution, handlers, &selected).await?;
         if state.is_done() {
             return Ok(());
         }
@@ -108,15 +106,17 @@ impl Subs {
         execution: &Execution,
         handlers: &[Arc<Handler>],
         selected: &[Arc<Handler>],
-    ) -> Result<State, StorageError> {
+    ) -> Result<State, HandlerError> {
         let (context, body) = (&execution.executor.context, &execution.cause.body);
         let storage = &context.settings.persistence.progress_storage;
         let ids: Vec<HandlerId> = handlers
             .iter()
             .map(|handler| Arc::clone(&handler.id))
             .collect();
-        let session = ProgressSession::open(storage, &ids, body).await?;
-        let mut state = State::load(session.storage(), body, ids.iter())?;
+        let session = ProgressSession::open(storage, &ids, body)
+            .await
+            .map_err(framework)?;
+        let mut state = State::load(session.storage(), body, ids.iter()).map_err(framework)?;
         for error in state.unreadable() {
             warn_unreadable(error, &execution.logger);
         }
@@ -129,12 +129,15 @@ impl Subs {
         state.wake(&execution.woken);
         self.refer(state.ids());
         let round = execution.round_of(Some(self), selected, &mut state);
-        match self.0.permit.get() {
+        let ended = match self.0.permit.get() {
             Some(permit) => execution.executor.pool.wait(permit, round).await,
             None => round.await,
         };
+        ended.map_err(framework)?;
         let mut changes = Patch::default();
-        state.store(session.storage(), body, &mut changes)?;
+        state
+            .store(session.storage(), body, &mut changes)
+            .map_err(framework)?;
         execution.unsaved.add(session.take_changes());
         execution.patch.with(|patch| patch.merge_from(changes));
         Ok(state)
@@ -250,7 +253,7 @@ async fn select(
     hosting.run(context, selecting).await
 }
 
-/// Converts a failure of a storage or filter, after which the parent is retried.
+/// Converts a failure of a storage, a filter or a lifecycle, after which the parent is retried.
 fn framework(error: impl std::error::Error) -> HandlerError {
     HandlerError::arbitrary(describe(&error))
 }

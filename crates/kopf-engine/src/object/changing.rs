@@ -114,6 +114,7 @@ impl Driver {
         // From here on, failures must not lose the results of handlers.
         self.patch = execution.patch.take();
         self.unsaved.records = execution.unsaved.take();
+        let attempted = attempted?;
         let attempts = execution.attempts.take();
         self.state
             .note_errors(&operator.metrics, &attempts, &cycle.progress);

@@ -27,15 +27,16 @@ impl Drop for Sandbox {
     }
 }
 
-fn crd() -> Value {
+fn crd(plural: &str, kind: &str, version: &str) -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
+        "metadata": {"name": format!("{plural}.example.com")},
         "spec": {
             "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "shortNames": ["th"]},
-            "versions": [{"name": "v1", "served": true, "storage": true,
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind,
+                      "shortNames": [plural[..2]]},
+            "versions": [{"name": version, "served": true, "storage": true,
                           "schema": {"openAPIV3Schema": schema}}],
         },
     })
@@ -72,7 +73,9 @@ fn objects() -> Value {
     let retried = r#"{"started":"2026-01-02T03:04:05Z","delayed":"2099-01-02T03:04:05Z","retries":2,"message":"not ready"}"#;
     let failed = r#"{"started":"2026-01-02T03:04:05Z","stopped":"2026-01-02T03:04:06Z","retries":1,"failure":true,"message":"bad spec"}"#;
     let items = [
-        crd(),
+        crd("things", "Thing", "v1"),
+        // The preferred version of the group, which the things do not have.
+        crd("others", "Other", "v2"),
         thing("settled", &json!({BASE: current}), &[FINALIZER]),
         thing(
             "changed",

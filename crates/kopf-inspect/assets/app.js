@@ -204,6 +204,7 @@ function showStory(row, problem) {
   }
   detail.replaceChildren(...parts);
   detail.hidden = false;
+  showStarts();
   detail.scrollTop = top;
 }
 
@@ -218,8 +219,13 @@ function storyParts() {
     parts.push(...section("Configuration", element("p", text, "hint")));
   }
   if (story.handlers.length) {
-    parts.push(...section("Handlers", table(story.handlers.map((one) =>
-      [`${one.parent ? "  " : ""}${one.id}`, one.progress]))));
+    const made = table(story.handlers.map((one) =>
+      [`${one.parent ? "  " : ""}${one.id}`, one.progress, ""]));
+    story.handlers.forEach((one, index) => {
+      const isRunning = one.started && !one.success && !one.failure;
+      if (isRunning) made.rows[index].cells[2].dataset.started = one.started;
+    });
+    parts.push(...section("Handlers", made));
   }
   if (story.requested) parts.push(...section("Requested", element("p", story.requested.join(", "))));
   if (story.finalizers.length) {
@@ -229,7 +235,7 @@ function storyParts() {
   if (story.unknown.length) parts.push(...section("Unknown annotations", element("p", story.unknown.join(", "))));
   const events = (story.events ?? []).map((one) =>
     [one.at, `${one.type}: ${one.message}${one.count > 1 ? ` (×${one.count})` : ""}`]);
-  const states = story.history.map((one) => [one.at, `→ ${one.state} ${one.details}`]);
+  const states = story.history.map((one, index) => [one.at, `→ ${one.state} ${one.details}`.trimEnd() + lasted(index)]);
   const timeline = [...events, ...states].sort(([a], [b]) => Date.parse(b) - Date.parse(a));
   if (timeline.length) {
     const made = table(timeline.map(([at, text]) => [ago(at), text]));
@@ -237,6 +243,23 @@ function storyParts() {
     parts.push(...section("Timeline", made));
   }
   return parts;
+}
+
+// The duration of the state before a transition. That of the first one is known only if the object was created
+// while it was watched.
+function lasted(index) {
+  const [before, after] = [story.history[index - 1], story.history[index]];
+  if (!before) return "";
+  const isKnown = index > 1 || Date.parse(before.at) - Date.parse(story.created) < 2000;
+  const seconds = (Date.parse(after.at) - Date.parse(before.at)) / 1000;
+  return isKnown ? ` (after ${seconds < 10 ? `${seconds.toFixed(1)} s` : brief(seconds)} of ${before.state})` : "";
+}
+
+// Updates the time since the start of unfinished handlers.
+function showStarts() {
+  $("detail").querySelectorAll("[data-started]").forEach((cell) => {
+    cell.textContent = `started ${ago(cell.dataset.started)}`;
+  });
 }
 
 function confirmRetrigger(row) {
@@ -378,4 +401,4 @@ async function overview() {
 connect();
 overview();
 setInterval(overview, 15000);
-setInterval(draw, 1000); // remaining times
+setInterval(() => { draw(); showStarts(); }, 1000); // remaining and elapsed times

@@ -5,9 +5,10 @@ use jiff::Timestamp;
 use crate::state::{Finalizer, State};
 use crate::time::remaining;
 
-const NOT_SEEN: &str = "No operator has handled the object. Check that an operator for this resource \
-                        and namespace runs, that its filters match the object, and that it is not \
-                        paused.";
+const NOT_SEEN: &str = "No operator has handled the object yet. Its first handlers may be running: \
+                        the state is written when they end. If that lasts, check that an operator \
+                        for this resource and namespace runs, that its filters match the object, \
+                        and that it is not paused.";
 
 const SETTLED: &str = "Nothing to do. `kopf retrigger` calls the handlers again.";
 
@@ -53,6 +54,28 @@ impl State {
             Self::Unreadable { .. } => UNREADABLE,
         };
         text.to_owned()
+    }
+
+    /// Returns the next step if the operator is paused, for states in which the operator has to act;
+    /// `None` for the others.
+    pub(crate) fn advice_when_paused(&self, pause: &str) -> Option<String> {
+        match self {
+            Self::NotSeen
+            | Self::Changed { .. }
+            | Self::Handling { .. }
+            | Self::Retrying { .. } => Some(pause.to_owned()),
+            Self::Blocked { finalizers } => {
+                let is_other = |one: &&Finalizer| matches!(one, Finalizer::Other(_));
+                let others: Vec<_> = finalizers.iter().filter(is_other).cloned().collect();
+                let is_own = others.len() < finalizers.len();
+                is_own.then(|| {
+                    format!("{pause} {}", blocked(&others))
+                        .trim_end()
+                        .to_owned()
+                })
+            }
+            Self::Settled | Self::Failed { .. } | Self::Deleting | Self::Unreadable { .. } => None,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kopf_core::field::FieldPath;
 
 use crate::cluster::Cluster;
@@ -211,6 +211,11 @@ pub struct RetriggerArgs {
 
 /// Remove finalizers and annotations of an uninstalled operator
 #[derive(Debug, ClapArgs)]
+#[command(
+    group(ArgGroup::new("objects").args(["name", "all"]).required(true)),
+    // The generated text has the group before the resource.
+    override_usage = "kopf release [OPTIONS] <KIND> <NAME|--all>"
+)]
 #[command(after_help = "\
 Stop the operator first: otherwise, it adds its finalizer again. Deletion handlers are not called.
 
@@ -222,11 +227,11 @@ pub struct ReleaseArgs {
     pub(crate) kind: String,
 
     /// The name of one object
-    #[arg(required_unless_present = "all", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: Option<String>,
 
     /// All objects of the namespace, or of all namespaces with -A
-    #[arg(long, conflicts_with = "name")]
+    #[arg(long)]
     pub(crate) all: bool,
 
     #[command(flatten)]
@@ -260,11 +265,29 @@ pub struct UiArgs {
     pub(crate) port: u16,
 
     /// The namespace; default: all namespaces
-    #[arg(short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) namespace: Option<String>,
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        value_parser = NonEmptyStringValueParser::new(),
+        conflicts_with = "all_namespaces"
+    )]
+    namespace: Option<String>,
+
+    /// All namespaces, which is the default
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
 
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+}
+
+impl UiArgs {
+    /// Returns the namespace; `None` for all namespaces.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        let namespace = self.namespace.as_deref();
+        namespace.filter(|_| !self.all_namespaces)
+    }
 }
 
 #[cfg(test)]
@@ -307,5 +330,25 @@ mod tests {
         assert!(parse(&["one"]) && parse(&["--all"]) && parse(&["--all", "-A", "--dry-run"]));
         assert!(!parse(&[]) && !parse(&["one", "--all"]));
         assert!(!parse(&["--all", "-A", "-n", "x"]));
+        let error = Line::try_parse_from(["kopf", "release", "things"]).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("  <NAME|--all>\n"), "{error}");
+        assert!(error.contains("<KIND> <NAME|--all>"), "{error}");
+    }
+
+    #[test]
+    fn the_page_shows_all_namespaces_by_default() {
+        let namespace = |arguments: &[&str]| {
+            let line = Line::try_parse_from([&["kopf", "ui", "things"], arguments].concat());
+            line.map(|line| match line.command {
+                Command::Ui(args) => args.namespace().map(str::to_owned),
+                other => panic!("{other:?}"),
+            })
+        };
+        for arguments in [&[][..], &["-A"], &["--all-namespaces"]] {
+            assert_eq!(namespace(arguments).unwrap(), None, "{arguments:?}");
+        }
+        assert_eq!(namespace(&["-n", "x"]).unwrap().as_deref(), Some("x"));
+        assert!(namespace(&["-A", "-n", "x"]).is_err());
     }
 }

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::events::{Event, EventOutcome};
 use crate::failure::{Failure, request_failure};
+use crate::kinds::prefer_served;
 
 /// The number of objects per request. Only one page is in memory at a time.
 const PAGE: u32 = 500;
@@ -92,12 +93,14 @@ impl Cluster {
         namespace.map_or_else(|| "default".to_owned(), |namespace| namespace.to_string())
     }
 
-    /// Discovers the resources of the cluster.
+    /// Discovers the resources of the cluster, with one preferred version of each.
     pub(crate) async fn scan(&self, groups: &Groups) -> Result<Scan, Failure> {
         let scan = discovery::scan(&self.client, groups).await;
-        scan.map_err(|error| {
+        let mut scan = scan.map_err(|error| {
             request_failure("cannot discover the resources of the cluster", &error)
-        })
+        })?;
+        prefer_served(&mut scan);
+        Ok(scan)
     }
 
     /// Reads one object.

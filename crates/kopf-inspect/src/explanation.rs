@@ -11,9 +11,10 @@ use crate::events::{Event, EventOutcome};
 use crate::handled::Handled;
 use crate::object_ref::ObjectRef;
 use crate::paint::Style;
+use crate::pausing::pause_advice;
 use crate::peers::Participant;
 use crate::records::HandlerProgress;
-use crate::rendering::{diff_lines, progress_line};
+use crate::rendering::{Start, diff_lines, progress_line};
 use crate::state::{Finalizer, State};
 use crate::storages::Storages;
 
@@ -69,6 +70,14 @@ impl Explanation {
         }
     }
 
+    /// Returns the next step for the user.
+    pub(crate) fn advice(&self, now: Timestamp) -> String {
+        let state = &self.handled.state;
+        let pause = pause_advice(&self.peers, now);
+        let paused = pause.and_then(|pause| state.advice_when_paused(&pause));
+        paused.unwrap_or_else(|| state.advice(now))
+    }
+
     /// Returns the explanation as JSON.
     pub(crate) fn to_value(&self, now: Timestamp) -> Value {
         let handlers = self.handled.progress.records.iter();
@@ -100,7 +109,7 @@ impl Explanation {
             "title": self.title,
             "state": self.handled.state.to_value(),
             "details": self.handled.state.details(now),
-            "advice": self.handled.state.advice(now),
+            "advice": self.advice(now),
             "created": self.created,
             "deleted": self.deleted,
             "handledOnce": self.handled.has_base,
@@ -121,7 +130,8 @@ fn handler_value(handler: &HandlerProgress, now: Timestamp) -> Value {
     json!({
         "id": handler.id,
         "parent": handler.parent,
-        "progress": progress_line(handler, now).1,
+        "progress": progress_line(handler, now, Start::Omitted).1,
+        "seconds": handler.elapsed(now).map(|elapsed| elapsed.as_secs_f64()),
         "started": time(record.started),
         "stopped": time(record.stopped),
         "delayed": time(record.delayed),
@@ -135,6 +145,8 @@ fn handler_value(handler: &HandlerProgress, now: Timestamp) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use kopf_core::peering::Peer;
+
     use super::*;
     use crate::paint::Colours;
 
@@ -186,7 +198,7 @@ mod tests {
             "  - spec.field: 1\n  + spec.field: 3",
             "  - spec.gone: 2",
             "  + spec.new: \"x\"",
-            "  fn: next attempt in 12 s (update, 2 attempts): no\\u{1b}[31m",
+            "  fn: next attempt in 12 s (update, 2 attempts, started 5 s ago): no\\u{1b}[31m",
             "    fn/a: succeeded (any reason, 1 attempt, 1.0 s)",
             "  odd",
             "  kopf.zalando.org/KopfFinalizerMarker: the operator",
@@ -202,12 +214,64 @@ mod tests {
         );
     }
 
+    fn peer(identity: &str, priority: i64) -> Participant {
+        let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
+        let lifetime = std::time::Duration::from_secs(60);
+        Participant {
+            peering: "default".to_owned(),
+            namespace: None,
+            peer: Peer::new(identity, priority, lifetime, now),
+        }
+    }
+
+    #[test]
+    fn unseen_objects_of_frozen_operators_are_explained_by_the_pause() {
+        let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
+        let mut unseen = explanation(&json!({"metadata": {}}));
+        unseen.peers = vec![peer("op", 0)];
+        let text = unseen.render(now, Colours::Off).join("\n");
+        assert!(text.contains("state: not seen") && text.contains("may be running"));
+        unseen.peers.push(peer("freezer", 100));
+        for text in [
+            unseen.render(now, Colours::Off).join("\n"),
+            unseen.to_value(now)["advice"].to_string(),
+        ] {
+            assert!(
+                text.contains("Paused in the peering default: op."),
+                "{text}"
+            );
+            assert!(
+                text.contains("kopf resume -A -P default -i freezer"),
+                "{text}"
+            );
+            assert!(!text.contains("not paused"), "{text}");
+        }
+    }
+
+    #[test]
+    fn pauses_do_not_concern_settled_objects_and_finalizers_of_others() {
+        let own = Finalizer::Operator("own".to_owned());
+        let other = Finalizer::Other("other".to_owned());
+        let advice = |state: State| state.advice_when_paused("Paused.");
+        let blocked = |finalizers| advice(State::Blocked { finalizers });
+        assert_eq!(advice(State::Settled), None);
+        assert_eq!(blocked(vec![other.clone()]), None);
+        assert_eq!(blocked(vec![own.clone()]).as_deref(), Some("Paused."));
+        let both = blocked(vec![own, other]).unwrap();
+        assert!(both.starts_with("Paused. Other controllers") && both.ends_with("other."));
+    }
+
     #[test]
     fn json_has_all_parts() {
         let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
         let value = explanation(&body()).to_value(now);
         assert_eq!(value["state"]["name"], "retrying");
         assert_eq!(value["handlers"][1]["id"], "fn/a");
+        assert_eq!(value["handlers"][0]["seconds"], 5.0);
+        assert_eq!(value["handlers"][1]["seconds"], 1.0);
+        // The page updates the start of unfinished handlers itself.
+        let progress = "next attempt in 12 s (update, 2 attempts): no\u{1b}[31m";
+        assert_eq!(value["handlers"][0]["progress"], progress);
         assert_eq!(
             value["diff"][0],
             json!({"sign": "added", "line": "+ spec.new: \"x\""})

@@ -1,5 +1,7 @@
 //! Resources by any of their names: plural, singular, short name, kind, `plural.group`.
 
+use std::collections::HashSet;
+
 use kopf_client::discovery::{Groups, Scan};
 use kopf_core::resource::Resource;
 use kopf_core::selector::Selector;
@@ -15,6 +17,18 @@ impl Cluster {
     pub(crate) async fn resolve(&self, name: &str) -> Result<Resource, Failure> {
         let scan = self.scan(&Groups::All).await?;
         resolve(name, &scan)
+    }
+}
+
+/// Marks one version of every resource as preferred. The server prefers one version per group; for a
+/// resource without it, the first version in the order of the server is marked, as in kubectl.
+/// Operators select only what the server prefers.
+pub(crate) fn prefer_served(scan: &mut Scan) {
+    let key = |one: &Resource| (one.group.clone(), one.plural.clone());
+    let preferred = scan.resources.iter().filter(|one| one.preferred);
+    let mut known: HashSet<_> = preferred.map(key).collect();
+    for resource in &mut scan.resources {
+        resource.preferred |= known.insert(key(resource));
     }
 }
 
@@ -141,6 +155,28 @@ mod tests {
             assert_eq!(full(&found), "bakeries.example.com");
         }
         assert_eq!(full(&resolve("pods", &scan()).unwrap()), "pods");
+    }
+
+    #[test]
+    fn resources_are_found_in_their_best_served_version() {
+        let versions = ["v2", "v1", "v1beta1"].map(|version| {
+            let plural = if version == "v2" { "others" } else { "things" };
+            Resource {
+                version: version.to_owned(),
+                preferred: version == "v2",
+                ..resource("c.example", plural, &plural[..5])
+            }
+        });
+        let mut scan = scan();
+        scan.resources.extend(versions);
+        prefer_served(&mut scan);
+        for name in ["things", "thing", "th", "things.c.example"] {
+            let found = resolve(name, &scan).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(found.to_string(), "things.v1.c.example");
+        }
+        let older = resolve("things.v1beta1.c.example", &scan).unwrap();
+        assert_eq!(older.version, "v1beta1");
+        assert_eq!(resolve("others", &scan).unwrap().version, "v2");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod kinds;
 mod leases;
 mod object_ref;
 mod paint;
+mod pausing;
 mod peers;
 mod records;
 mod rendering;
@@ -48,6 +49,7 @@ pub use self::records::{HandlerProgress, ObjectProgress};
 pub use self::screen::Screen;
 pub use self::state::{Finalizer, Source, State};
 pub use self::storages::Storages;
+pub use self::ui::Page;
 pub use self::writing::{Released, Retriggered, release, retrigger};
 
 /// Exit code after Ctrl-C, the same as of shells.

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
 use kopf_core::body::Body;
 use kopf_core::object::attempted::AttemptedEssences;
 use kopf_core::object::retriggering::Request;
@@ -34,6 +35,18 @@ impl HandlerProgress {
     /// Returns `true` if the handler has succeeded or failed permanently.
     pub fn is_finished(&self) -> bool {
         self.record.success || self.record.failure
+    }
+
+    /// Returns the time from the first attempt to the end of the handler, or to now while it is not
+    /// finished; `None` if the record has no such times.
+    pub fn elapsed(&self, now: Timestamp) -> Option<SignedDuration> {
+        let end = if self.is_finished() {
+            self.record.stopped?
+        } else {
+            now
+        };
+        let elapsed = end.duration_since(self.record.started?);
+        Some(elapsed.max(SignedDuration::ZERO))
     }
 
     /// Returns the text of the last error. The original stores the text `None` for parents that
@@ -200,6 +213,29 @@ mod tests {
         let sub = progress.get("make/a").unwrap();
         assert_eq!(sub.parent.as_deref(), Some("make"));
         assert!(sub.is_finished());
+    }
+
+    #[test]
+    fn durations_end_with_the_handler() {
+        let now = kopf_core::timestamp::parse("2026-01-02T03:04:05Z").unwrap();
+        let seconds = |record: Value| {
+            let progress = HandlerProgress {
+                id: "fn".to_owned(),
+                record: ProgressRecord::from_value(&record).unwrap(),
+                parent: None,
+            };
+            progress.elapsed(now).map(|elapsed| elapsed.as_secs_f64())
+        };
+        let (started, stopped) = ("2026-01-02T03:04:00Z", "2026-01-02T03:04:01.5Z");
+        assert_eq!(seconds(json!({"started": started})), Some(5.0));
+        let finished = json!({"started": started, "stopped": stopped, "success": true});
+        assert_eq!(seconds(finished), Some(1.5));
+        assert_eq!(seconds(json!({"started": started, "failure": true})), None);
+        assert_eq!(seconds(json!({})), None);
+        assert_eq!(
+            seconds(json!({"started": "2026-01-02T03:05:00Z"})),
+            Some(0.0)
+        );
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Explanation {
         };
         page.heading(&harmless(&self.title));
         page.line(&format!("state: {name}{details}"));
-        page.line(&format!("advice: {}", harmless(&state.advice(now))));
+        page.line(&format!("advice: {}", harmless(&self.advice(now))));
         self.times(&mut page, now);
         self.changes(&mut page);
         self.handlers(&mut page, now);
@@ -77,7 +77,7 @@ impl Explanation {
                 } else {
                     "  "
                 };
-                let (style, text) = progress_line(handler, now);
+                let (style, text) = progress_line(handler, now, Start::Shown);
                 let text = style.paint(&harmless(&text), page.colours);
                 page.line(&format!("{indent}{}: {text}", harmless(&handler.id)));
             }
@@ -209,8 +209,19 @@ fn shortened(value: &Value) -> String {
     harmless(&cut(value.to_string(), VALUE))
 }
 
+/// The time since the start of unfinished handlers, which a live page updates itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Shown,
+    Omitted,
+}
+
 /// Returns the progress of a handler in one line.
-pub(crate) fn progress_line(handler: &HandlerProgress, now: Timestamp) -> (Style, String) {
+pub(crate) fn progress_line(
+    handler: &HandlerProgress,
+    now: Timestamp,
+    start: Start,
+) -> (Style, String) {
     let record = &handler.record;
     let mut text = String::new();
     let style = if record.success {
@@ -236,12 +247,14 @@ pub(crate) fn progress_line(handler: &HandlerProgress, now: Timestamp) -> (Style
     let purpose = record.purpose.as_deref().unwrap_or("any reason");
     // Writing to a string does not fail.
     let _ = write!(text, " ({purpose}, {attempts}");
-    if let (Some(started), Some(stopped)) = (record.started, record.stopped) {
-        let _ = write!(
-            text,
-            ", {:.1} s",
-            stopped.duration_since(started).as_secs_f64()
-        );
+    match (handler.elapsed(now), record.started) {
+        (Some(elapsed), _) if handler.is_finished() => {
+            let _ = write!(text, ", {:.1} s", elapsed.as_secs_f64());
+        }
+        (Some(_), Some(started)) if start == Start::Shown => {
+            let _ = write!(text, ", started {}", ago(now, started));
+        }
+        _ => {}
     }
     text.push(')');
     if let Some(message) = handler.message() {

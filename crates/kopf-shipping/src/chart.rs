@@ -244,5 +244,6 @@ mod tests {
         assert_eq!(deployment["spec"]["replicas"], 1);
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         assert!(container["resources"]["limits"].is_object());
+        assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
     }
 }

@@ -148,7 +148,7 @@ impl Deployment {
                periodSeconds: 30\n\
              readinessProbe:\n  \
                httpGet:\n    \
-                 path: /healthz\n    \
+                 path: /readyz\n    \
                  port: probes\n  \
                periodSeconds: 10\n",
         );
@@ -172,12 +172,15 @@ impl Deployment {
         Some(format!(
             "# The operator must serve webhooks on this port under the name of the service:\n\
              # WebhookServer(port={WEBHOOKS}, host=\"{name}-webhook.{namespace}.svc\")\n\
+             # Pods receive requests before they are ready: the listing of objects that the operator\n\
+             # converts needs its webhook, and an operator is not ready before the listing.\n\
              apiVersion: v1\n\
              kind: Service\n\
              metadata:\n  \
                name: {}\n  \
                namespace: {}\n\
              spec:\n  \
+               publishNotReadyAddresses: true\n  \
                selector:\n    \
                  app.kubernetes.io/name: {}\n  \
                ports:\n    \

@@ -28,6 +28,6 @@ pub use files::{Error as FilesError, File, write_new};
 pub use manifests::manifests;
 pub use naming::{Error as NamingError, Identity};
 pub use peering::{PeeringGroup, peering};
-pub use plan::{Launch, Plan};
+pub use plan::{Launch, Plan, notes};
 pub use rbac::rbac;
 pub use yaml::{Error as YamlError, definitions, documents};

@@ -76,10 +76,14 @@ mod tests {
             container["args"],
             json!(["run", "-A", "--liveness=http://0.0.0.0:8080/healthz"])
         );
+        for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+            assert_eq!(container[probe]["httpGet"]["path"], path);
+        }
         assert_eq!(container["resources"]["limits"]["memory"], "256Mi");
         assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
         assert_eq!(objects[3]["spec"]["strategy"]["type"], "Recreate");
         assert_eq!(objects[4]["metadata"]["name"], "op-webhook");
+        assert_eq!(objects[4]["spec"]["publishNotReadyAddresses"], true);
     }
 
     #[test]

@@ -140,9 +140,18 @@ impl Plan {
     }
 }
 
+/// Returns the notes on the permissions of an operator, for the user of a command.
+pub fn notes<F>(registry: &Registry<F>, requirements: &Requirements) -> Vec<String> {
+    let nothing = "there are no handlers, so there are no permissions for handled resources";
+    let nothing = registry.handlers().is_empty().then(|| nothing.to_owned());
+    let remarks = requirements.remarks.iter().map(ToString::to_string);
+    nothing.into_iter().chain(remarks).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+    use kopf_core::rights::Remark;
     use kopf_core::selector::Selector;
     use serde_json::json;
 
@@ -191,6 +200,19 @@ mod tests {
                 "{permissions:?}"
             );
         }
+    }
+
+    #[test]
+    fn operators_without_handlers_are_noted() {
+        let requirements = Requirements {
+            remarks: [Remark::UnmanagedWebhooks].into(),
+            ..Requirements::default()
+        };
+        let remarks = [Remark::UnmanagedWebhooks.to_string()];
+        assert_eq!(notes(&registry(), &requirements), remarks);
+        let found = notes(&Registry::<()>::default(), &requirements);
+        assert!(found[0].starts_with("there are no handlers"), "{found:?}");
+        assert_eq!(found[1..], remarks);
     }
 
     #[test]

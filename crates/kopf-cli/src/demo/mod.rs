@@ -17,7 +17,7 @@ use self::story::Story;
 use crate::args::DemoOptions;
 use crate::failure::{Failure, of_manifests};
 use crate::shutdown::ShutdownSignal;
-use kopf_inspect::{Screen, Style};
+use kopf_inspect::{Cluster, Page, Screen, Storages, Style};
 
 const DEFINITION: &str = include_str!("../../demo/1-definition.yaml");
 
@@ -86,11 +86,14 @@ async fn play(
     story.recreate().await?;
     let kubeconfig = KubeconfigFile::write(None, listening)
         .map_err(|error| Failure::new("cannot write the kubeconfig", &error))?;
-    invite(story.terminal, &kubeconfig);
+    let cluster = Cluster::connect(Some(kubeconfig.path().to_owned()), None).await?;
+    let page = Page::open(cluster, Storages::default(), &[], 0).await?;
+    invite(story.terminal, &kubeconfig, &page.url());
+    page.serve(None).await;
     std::future::pending().await
 }
 
-fn invite(terminal: &Screen, kubeconfig: &KubeconfigFile) {
+fn invite(terminal: &Screen, kubeconfig: &KubeconfigFile, page: &str) {
     terminal.line(&[
         (Style::Good, "=> "),
         (
@@ -104,8 +107,12 @@ fn invite(terminal: &Screen, kubeconfig: &KubeconfigFile) {
         r#"kubectl -n town patch bakery corner --type merge -p '{"spec": {"loaves": 50}}'"#,
         "kubectl -n town delete bakery corner",
         "kopf explain bakery corner -n town",
-        "kopf ui",
     ] {
         terminal.line(&[(Style::Command, &format!("     {command}"))]);
     }
+    terminal.line(&[
+        (Style::Good, "=> "),
+        (Style::Strong, "Or in a browser (`kopf ui`): "),
+        (Style::Command, page),
+    ]);
 }

@@ -1,6 +1,8 @@
 //! `kopf freeze`, `resume` and `demo`, and the usage of all commands.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 
 use tempfile::TempDir;
 
@@ -150,8 +152,20 @@ fn demo_exits_after_the_last_step() {
 #[test]
 fn demo_keeps_running_by_default() {
     let folder = TempDir::new().unwrap();
-    let running = Running::until(" kopf ui\n", kopf(&folder).arg("demo"));
+    let running = Running::until("/?token=", kopf(&folder).arg("demo"));
     assert_story(&running.greeting);
+    let page = running.value("=> Or in a browser (`kopf ui`):");
+    let (address, query) = page
+        .strip_prefix("http://")
+        .unwrap()
+        .split_once('/')
+        .unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let headers = format!("Host: {address}\r\nConnection: close");
+    write!(stream, "GET /{query} HTTP/1.1\r\n{headers}\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     let kubeconfig = running.value("export KUBECONFIG=");
     let path = folder.path().to_str().unwrap();
     assert!(kubeconfig.starts_with(path), "{kubeconfig}");

@@ -22,43 +22,86 @@ use self::access::Access;
 use self::api::Api;
 use self::rows::Rows;
 use crate::args::UiArgs;
+use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::kinds::{full, resolve};
 use crate::screen::Screen;
+use crate::storages::Storages;
 
 pub(crate) async fn run(args: &UiArgs, screen: &Screen) -> Result<(), Failure> {
     let storages = args.common.storages()?;
     let cluster = args.common.connect().await?;
-    let scan = cluster.scan(&Groups::All).await?;
-    let kinds = chosen(&args.kinds, &scan)?;
-    if kinds.is_empty() {
-        return Err(Failure::plain("the cluster has no custom resources")
-            .advise("apply a CRD, or specify the resources: kopf ui KIND…"));
-    }
-    let listener = listen(args.port).await?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| Failure::new("cannot listen", &error))?;
-    let access = Access::new(address.port())
-        .map_err(|_| Failure::plain("cannot create a token: the system has no randomness"))?;
-    let names: Vec<_> = kinds.iter().map(full).collect();
+    let page = Page::open(cluster, storages, &args.kinds, args.port).await?;
     screen.print(&format!(
         "Watching {}\nOpen {}\nCtrl-C ends it.\n",
-        names.join(", "),
-        access.url()
+        page.resources().join(", "),
+        page.url()
     ));
-    let api = Arc::new(Api {
-        cluster,
-        storages,
-        kinds: kinds.into_iter().map(Arc::new).collect(),
-        rows: Rows::default(),
-        access,
-    });
-    tokio::select! {
-        () = watching::run(&api, args.namespace.as_deref()) => {}
-        () = server::serve(listener, Arc::clone(&api)) => {}
-    }
+    page.serve(args.namespace()).await;
     Ok(())
+}
+
+/// The web page of `kopf ui`, on the loopback interface.
+#[derive(Debug)]
+pub struct Page {
+    listener: TcpListener,
+    api: Arc<Api>,
+}
+
+impl Page {
+    /// Discovers the resources and binds the port. Requests wait until [`serve`](Self::serve) runs.
+    ///
+    /// Without names of resources, the page shows all custom resources that exist now. With the
+    /// port 0, it has a free one.
+    ///
+    /// # Errors
+    /// If the cluster cannot be read, if it does not have these resources, or if the port is in use.
+    pub async fn open(
+        cluster: Cluster,
+        storages: Storages,
+        names: &[String],
+        port: u16,
+    ) -> Result<Self, Failure> {
+        let scan = cluster.scan(&Groups::All).await?;
+        let kinds = chosen(names, &scan)?;
+        if kinds.is_empty() {
+            return Err(Failure::plain("the cluster has no custom resources")
+                .advise("apply a CRD, or specify the resources: kopf ui KIND…"));
+        }
+        let listener = listen(port).await?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| Failure::new("cannot listen", &error))?;
+        let access = Access::new(address.port())
+            .map_err(|_| Failure::plain("cannot create a token: the system has no randomness"))?;
+        let api = Arc::new(Api {
+            cluster,
+            storages,
+            kinds: kinds.into_iter().map(Arc::new).collect(),
+            rows: Rows::default(),
+            access,
+        });
+        Ok(Self { listener, api })
+    }
+
+    /// Returns the URL with its token.
+    pub fn url(&self) -> String {
+        self.api.access.url()
+    }
+
+    /// Returns the names of the resources.
+    pub fn resources(&self) -> Vec<String> {
+        self.api.kinds.iter().map(|kind| full(kind)).collect()
+    }
+
+    /// Watches the resources and serves the page until it is dropped.
+    pub async fn serve(self, namespace: Option<&str>) {
+        let Self { listener, api } = self;
+        tokio::select! {
+            () = watching::run(&api, namespace) => {}
+            () = server::serve(listener, Arc::clone(&api)) => {}
+        }
+    }
 }
 
 async fn listen(port: u16) -> Result<TcpListener, Failure> {

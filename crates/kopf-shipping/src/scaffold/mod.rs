@@ -163,6 +163,11 @@ mod tests {
                 .filter_map(|one| one["kind"].as_str())
                 .collect();
             assert!(kinds.contains(&"Deployment") && kinds.contains(&"CustomResourceDefinition"));
+            let deployment = objects.iter().find(|one| one["kind"] == "Deployment");
+            let container = &deployment.unwrap()["spec"]["template"]["spec"]["containers"][0];
+            for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+                assert_eq!(container[probe]["httpGet"]["path"], path);
+            }
         }
     }
 }

@@ -222,9 +222,10 @@ impl ShippingCommand {
         if has_scope && plan.launch.namespaces.is_empty() {
             plan.launch.namespaces = patterns(operator.scope());
         }
-        let requirements = plan.requirements(&operator.registry(), operator.settings())?;
-        for remark in &requirements.remarks {
-            print_note(&format!("note: {remark}"));
+        let registry = operator.registry();
+        let requirements = plan.requirements(&registry, operator.settings())?;
+        for note in kopf_shipping::notes(&registry, &requirements) {
+            print_note(&format!("note: {note}"));
         }
         match pods {
             None => Ok(kopf_shipping::rbac(&plan.identity, &requirements)),

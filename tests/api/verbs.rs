@@ -166,6 +166,7 @@ async fn unsupported_methods_are_rejected() {
         (Method::POST, &api.ns_path("configmaps/one")),
         (Method::POST, "/api/v1/configmaps"),
         (Method::DELETE, "/api/v1/namespaces"),
+        (Method::DELETE, "/api/v1/configmaps"),
     ] {
         let response = api.request(method, path).json(&object).send().await;
         response.expect_failure(405, "MethodNotAllowed");

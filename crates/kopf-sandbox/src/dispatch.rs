@@ -11,7 +11,7 @@ use crate::body::{Body, BodyError};
 use crate::cluster::Cluster;
 use crate::control;
 use crate::fault::{Outcome, RequestFacts, Verb};
-use crate::kinds::Kind;
+use crate::kinds::{Kind, KindVersion};
 use crate::protobuf;
 use crate::request::accept::{
     Accepted, Encoding, Form, negotiate, negotiate_protobuf, prefers_protobuf_metadata,
@@ -22,6 +22,7 @@ use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
 use crate::respond;
 use crate::rights::{Access, Action};
+use crate::selectors::FieldSelector;
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
 use crate::verbs::perform::perform;
@@ -135,6 +136,7 @@ where
     options.watch |= path.watch;
     options.shard_selector = options.shard_selector.filter(|_| cluster.shards);
     let verb = verb(&parts.method, &path, &options)?;
+    let selected = selected_name(verb, &options);
     cluster.authorize(
         &user,
         Action::Resource(Access {
@@ -143,31 +145,14 @@ where
             resource: &path.plural,
             subresource: path.subresource.as_deref().unwrap_or_default(),
             namespace: path.namespace.as_deref(),
-            name: path.name.as_deref().unwrap_or_default(),
+            name: path
+                .name
+                .as_deref()
+                .or(selected.as_deref())
+                .unwrap_or_default(),
         }),
     )?;
-    match &path.subresource {
-        Some(name) => {
-            let subresource = version
-                .subresource(name)
-                .ok_or_else(|| no_subresource(kind, name))?;
-            if !subresource.verbs.iter().any(|known| known == verb.name()) {
-                return Err(ApiError::method_not_allowed());
-            }
-        }
-        // Discovery lists fewer verbs for a terminating CRD than are served.
-        None if kind.terminating => {}
-        None => {
-            if !version.verbs.iter().any(|known| known == verb.name()) {
-                return Err(ApiError::method_not_allowed());
-            }
-        }
-    }
-    if let Some(name @ ("." | "..")) = path.name.as_deref() {
-        return Err(ApiError::bad_request(format!(
-            "name parameter invalid: {name:?}: may not be '{name}'"
-        )));
-    }
+    check_verb(kind, version, verb, &path)?;
     let facts = RequestFacts {
         verb,
         group: &path.group,
@@ -278,6 +263,46 @@ fn check_scope(namespaced: bool, path: &ResourcePath) -> Result<()> {
         Ok(())
     } else {
         Err(ApiError::no_such_path())
+    }
+}
+
+/// Returns the name that a list or watch is limited to by its field selector. Rules with
+/// `resourceNames` apply to it.
+fn selected_name(verb: Verb, options: &Options) -> Option<String> {
+    if !matches!(verb, Verb::List | Verb::Watch) {
+        return None;
+    }
+    let selector = FieldSelector::parse(options.field_selector.as_deref()?).ok()?;
+    let name = selector.exact("metadata.name")?;
+    let is_segment = !matches!(name, "" | "." | "..") && !name.contains(['/', '%']);
+    is_segment.then(|| name.to_owned())
+}
+
+/// Rejects a verb that the kind, its subresource or the path does not support.
+fn check_verb(kind: &Kind, version: &KindVersion, verb: Verb, path: &ResourcePath) -> Result<()> {
+    let known = |verbs: &[String]| verbs.iter().any(|known| known == verb.name());
+    let is_supported = match &path.subresource {
+        Some(name) => {
+            let subresource = version.subresource(name);
+            known(&subresource.ok_or_else(|| no_subresource(kind, name))?.verbs)
+        }
+        // Discovery lists fewer verbs for a terminating CRD than are served.
+        None => kind.terminating || known(&version.verbs),
+    };
+    // Only lists and watches can be about all namespaces.
+    let needs_namespace =
+        kind.namespaced && path.namespace.is_none() && !matches!(verb, Verb::List | Verb::Watch);
+    if needs_namespace && kind.is_custom() {
+        return Err(ApiError::no_such_path());
+    }
+    if !is_supported || needs_namespace {
+        return Err(ApiError::method_not_allowed());
+    }
+    match path.name.as_deref() {
+        Some(name @ ("." | "..")) => Err(ApiError::bad_request(format!(
+            "name parameter invalid: {name:?}: may not be '{name}'"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -6,12 +6,10 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 use crate::access::UserInfo;
-use crate::object::meta;
-use crate::rights::{self, Access, Action, Rights, Sources};
+use crate::rights::{self, Action, Rights, Sources};
 use crate::status::{ApiError, Result};
-use crate::verbs::Call;
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Cluster {
     pub(crate) fn rights(&self) -> Arc<Rights> {
@@ -28,7 +26,7 @@ impl Cluster {
         *rights = Arc::new(Rights::read(&self.roles_and_bindings()));
     }
 
-    fn roles_and_bindings(&self) -> Sources {
+    pub(super) fn roles_and_bindings(&self) -> Sources {
         rights::sources(|plural| {
             let listed = self.store.list(&format!("{GROUP}/{plural}"), None);
             listed.objects.iter().map(|stored| stored.value()).collect()
@@ -68,58 +66,6 @@ impl Cluster {
             action,
             &rights::rejection(&user.username, action),
         ))
-    }
-
-    /// Rejects roles and bindings that grant rights which the user does not have.
-    pub(crate) fn check_escalation(&self, call: &Call, object: &Value) -> Result<()> {
-        if !self.rbac || &*call.kind.group != GROUP || call.user.is_master() {
-            return Ok(());
-        }
-        let namespace = call.namespace.as_deref();
-        let may = |verb: &str, resource: &str, name: &str| {
-            let access = Access {
-                verb,
-                group: GROUP,
-                resource,
-                namespace,
-                name,
-                ..Access::default()
-            };
-            self.allows(&call.user, Action::Resource(access)).is_some()
-        };
-        let sources = self.roles_and_bindings();
-        let plural = &*call.kind.plural;
-        let granted = match plural {
-            "roles" | "clusterroles" => {
-                if may("escalate", plural, meta::name(object)) {
-                    return Ok(());
-                }
-                sources.aggregated(object)
-            }
-            _ => {
-                let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-                let role = match text("/roleRef/kind") {
-                    Some("ClusterRole") => "clusterroles",
-                    _ => "roles",
-                };
-                let name = text("/roleRef/name").unwrap_or_default();
-                if may("bind", role, name) {
-                    return Ok(());
-                }
-                let Some(rules) = sources.rules_of(object) else {
-                    // A role that is created later could have any rules. Real servers name the
-                    // resource of the request, not that of the role.
-                    return Err(ApiError::not_found(&call.kind, name));
-                };
-                rules
-            }
-        };
-        let missing = self.rights().missing(&call.user, namespace, &granted);
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let why = rights::escalation(&call.user, &missing);
-        Err(ApiError::forbidden(&call.kind, meta::name(object), &why))
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod bootstrap;
 pub(crate) mod controllers;
 mod crd_cache;
 pub(crate) mod crds;
+mod escalation;
 pub(crate) mod garbage;
 mod import;
 pub(crate) mod namespaces;

@@ -47,6 +47,15 @@ impl FieldSelector {
         self.terms.iter().map(|term| term.field.as_str())
     }
 
+    /// Returns the value that a field must have, or `None` if several are possible.
+    pub(crate) fn exact(&self, field: &str) -> Option<&str> {
+        let required = |term: &&Term| term.field == field && !term.negated;
+        self.terms
+            .iter()
+            .find(required)
+            .map(|term| term.value.as_str())
+    }
+
     /// Returns `true` if an object matches. `lookup` returns the value of a field; absent ones are
     /// empty.
     pub(crate) fn matches(&self, lookup: impl Fn(&str) -> Option<String>) -> bool {
@@ -201,6 +210,8 @@ mod tests {
             selector.fields().collect::<Vec<_>>(),
             ["metadata.name", "status.phase"]
         );
+        assert_eq!(selector.exact("metadata.name"), Some("x"));
+        assert_eq!(selector.exact("status.phase"), None);
     }
 
     proptest! {

@@ -113,7 +113,7 @@ impl Cluster {
         let named = call.about(call.namespace.as_deref(), &name);
         let _reserved = self.assign_addresses(call, &mut object, None)?;
         prepare::validate(call, &object, None)?;
-        self.check_escalation(call, &object)?;
+        self.check_escalation(call, &object, None)?;
         self.check_plugins(call, &object, None)?;
         self.admit_validating(&named, Operation::Create, Some(&object), None, &options)
             .await?;

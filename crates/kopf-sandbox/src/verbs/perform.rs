@@ -53,8 +53,6 @@ pub(crate) async fn perform(
                 return Err(ApiError::not_implemented(
                     "bindings are not available on this server: post to pods/NAME/binding",
                 ));
-            } else if call.namespace.is_none() && call.kind.namespaced {
-                return Err(ApiError::method_not_allowed());
             } else {
                 (201, cluster.create(call, decoded, body).await?)
             }

@@ -163,13 +163,7 @@ impl Cluster {
         count_generation(call, version, current, &mut new);
         managers::keep_times(current, &mut new);
         prepare::validate(call, &new, Some(current))?;
-        let granted = |object: &Value| {
-            ["rules", "aggregationRule", "roleRef", "subjects"]
-                .map(|field| object.get(field).cloned())
-        };
-        if granted(&new) != granted(current) {
-            self.check_escalation(call, &new)?;
-        }
+        self.check_escalation(call, &new, Some(current))?;
         self.check_plugins(call, &new, Some(current))?;
         self.admit_validating(call, Operation::Update, Some(&new), Some(current), &options)
             .await?;

@@ -9,14 +9,19 @@ mod support;
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use futures::{SinkExt as _, StreamExt as _};
 use http::Request;
 use kopf_sandbox::{Listen, Listening, Sandbox};
 use serde_json::{Value, json};
 use support::tls::Kubeconfig;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use support::Api;
@@ -110,7 +115,138 @@ async fn socket_is_closed_at_the_end_of_a_watch() {
     let path = format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name=x&timeoutSeconds=1");
     let mut socket = open(&listening, &path).await.unwrap();
     let message = socket.next().await.unwrap().unwrap();
-    assert!(message.is_close(), "{message:?}");
+    assert_eq!(close_code(&message), Some(1000), "{message:?}");
+}
+
+fn close_code(message: &Message) -> Option<u16> {
+    match message {
+        Message::Close(Some(frame)) => Some(frame.code.into()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn close_frames_are_answered_by_a_normal_close() {
+    let (_sandbox, listening) = started().await;
+    let path = format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name=x");
+    let away = CloseFrame {
+        code: CloseCode::Away,
+        reason: "bye".into(),
+    };
+    for frame in [None, Some(away)] {
+        let mut socket = open(&listening, &path).await.unwrap();
+        socket.send(Message::Close(frame)).await.unwrap();
+        let message = socket.next().await.unwrap().unwrap();
+        assert_eq!(close_code(&message), Some(1000), "{message:?}");
+    }
+}
+
+#[tokio::test]
+async fn client_that_never_reads_is_not_read_either() {
+    const MOST_BLOCKS: usize = 48;
+    let (_sandbox, listening) = started().await;
+    let path = format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name=x");
+    let mut socket = open(&listening, &path).await.unwrap();
+    // A masked ping with 121 bytes of zeros: 127 bytes.
+    let mut ping = vec![0x89, 0x80 | 121, 0, 0, 0, 0];
+    ping.resize(127, 0);
+    let block = ping.repeat(1024 * 1024 / ping.len());
+    let stream = socket.get_mut();
+    for _ in 0..MOST_BLOCKS {
+        let sending = stream.write_all(&block);
+        if tokio::time::timeout(Duration::from_secs(3), sending)
+            .await
+            .is_err()
+        {
+            return; // the buffers of the connection are full
+        }
+    }
+    panic!("{MOST_BLOCKS} MiB of pings were read");
+}
+
+/// Sends the head of a request. Returns the response until the server closes the connection.
+async fn rejected(config: &Kubeconfig, headers: &[(&str, &str)]) -> String {
+    let mut head = format!("GET {CONFIG_MAPS}?watch=true HTTP/1.1\r\nHost: localhost\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    let mut stream = config.stream().await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut response = Vec::new();
+    let reading = stream.read_to_end(&mut response);
+    // The end of the stream may be missing from TLS.
+    let _ = tokio::time::timeout(Duration::from_secs(30), reading).await;
+    String::from_utf8(response).unwrap()
+}
+
+#[tokio::test]
+async fn invalid_handshakes_are_rejected_as_by_a_real_server() {
+    let (_sandbox, listening) = started().await;
+    let config = Kubeconfig::read(&listening.kubeconfig());
+    let valid = [
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("origin", "https://localhost"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-protocol", "a"),
+    ];
+    let (key, version) = ("sec-websocket-key", "sec-websocket-version");
+    let protocols = "sec-websocket-protocol";
+    for (changed, value, code, body) in [
+        (key, None, 400, "mismatch challenge/response"),
+        (version, None, 400, "missing or bad WebSocket Version"),
+        (version, Some("8"), 400, "missing or bad WebSocket Version"),
+        ("origin", None, 403, ""),
+        ("origin", Some("null"), 403, ""),
+        (protocols, Some("base64.binary.k8s.io, b"), 400, ""),
+    ] {
+        let mut headers: Vec<(&str, &str)> = valid.to_vec();
+        headers.retain(|(name, _)| *name != changed);
+        headers.extend(value.map(|value| (changed, value)));
+        let response = rejected(&config, &headers).await;
+        let (head, text) = response.split_once("\r\n\r\n").unwrap();
+        let status = format!("HTTP/1.1 {code} ");
+        assert!(head.starts_with(&status), "{changed}: {value:?}: {head}");
+        assert_eq!(text, body, "{changed}: {value:?}");
+        let head = head.to_lowercase();
+        let names_version = head.contains("sec-websocket-version: 13");
+        assert_eq!(names_version, changed == version, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_can_be_sent_as_a_protocol() {
+    let sandbox = Sandbox::builder().token("t0ken", "ann", ["staff"]);
+    let sandbox = sandbox.build().unwrap();
+    let listening = sandbox.listen(Listen::default()).await.unwrap();
+    let config = Kubeconfig::read(&listening.kubeconfig()).anonymous();
+    let url = format!("wss://{}{CONFIG_MAPS}?watch=true", listening.local_addr());
+    let token = |text: &str| {
+        let encoded = URL_SAFE_NO_PAD.encode(text);
+        format!("base64url.bearer.authorization.k8s.io.{encoded}")
+    };
+    let handshake = async |protocols: &str| {
+        let mut request = with_origin(url.as_str().into_client_request().unwrap());
+        let headers = request.headers_mut();
+        headers.insert("sec-websocket-protocol", protocols.parse().unwrap());
+        let stream = config.stream().await.unwrap();
+        tokio_tungstenite::client_async(request, stream).await
+    };
+    let protocols = format!("{}, base64.binary.k8s.io", token("t0ken"));
+    let (_socket, response) = handshake(&protocols).await.unwrap();
+    let chosen = response.headers().get("sec-websocket-protocol").unwrap();
+    assert_eq!(chosen, "base64.binary.k8s.io");
+    for protocols in [
+        format!("{}, base64.binary.k8s.io", token("wrong")),
+        token("t0ken"),
+    ] {
+        match handshake(&protocols).await {
+            Err(Error::Http(response)) => assert_eq!(response.status(), 401, "{protocols}"),
+            other => panic!("{protocols}: {other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use self::service_accounts::AccountTokens;
 pub(crate) use self::service_accounts::{Account, Bound, ISSUER, Reviewed, Wanted, token_request};
 pub(crate) use self::user::UserInfo;
 use crate::rights;
-use crate::server::PeerCertificate;
+use crate::server::{PeerCertificate, socket_token};
 use crate::status::{ApiError, Result};
 use crate::sync::RwLock;
 
@@ -98,9 +98,13 @@ impl Access {
         if let Some(peer) = peer {
             return Some(UserInfo::of_certificate(peer).authenticated());
         }
-        let reviewed = self.token_review(bearer_token(headers)?, now)?;
-        let ours = reviewed.audiences.iter().any(|audience| audience == ISSUER);
-        ours.then_some(reviewed.user)
+        let of_token = |token: &str| {
+            let reviewed = self.token_review(token, now)?;
+            let ours = reviewed.audiences.iter().any(|audience| audience == ISSUER);
+            ours.then_some(reviewed.user)
+        };
+        let user = bearer_token(headers).and_then(of_token);
+        user.or_else(|| of_token(&socket_token(headers)?))
     }
 
     /// Returns the owner of a token and the audiences that it is for.

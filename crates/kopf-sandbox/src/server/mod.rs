@@ -5,10 +5,13 @@ pub(crate) mod certificates;
 mod connection;
 pub(crate) mod kubeconfig;
 pub(crate) mod listener;
+mod messages;
 mod peer;
 mod serving;
+mod socket_token;
 #[cfg(test)]
 mod tests;
 mod websocket;
 
 pub(crate) use self::peer::PeerCertificate;
+pub(crate) use self::socket_token::socket_token;

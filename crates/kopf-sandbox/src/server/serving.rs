@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{Either, Empty};
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -136,7 +136,7 @@ async fn respond<S, B>(
     streams: Streams,
     control: Control,
     ending: CancellationToken,
-) -> Result<http::Response<Either<Guarded<B>, Empty<Bytes>>>, Infallible>
+) -> Result<http::Response<Either<Guarded<B>, Full<Bytes>>>, Infallible>
 where
     S: Service<http::Request<Incoming>, Response = http::Response<B>, Error = Infallible>,
     B: Body<Data = Bytes> + Send + 'static,
@@ -162,7 +162,7 @@ where
             if let Some(messages) = messages {
                 streams.execute(messages);
             }
-            Ok(response.map(|()| Either::Right(Empty::new())))
+            Ok(response.map(|body| Either::Right(Full::new(body))))
         }
         _ => Ok(response.map(Either::Left)),
     }

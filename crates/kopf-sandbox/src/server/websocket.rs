@@ -1,51 +1,47 @@
-//! Watches over WebSockets: each event is a message. The fabric8 client of Java opens watches this
-//! way.
+//! The handshake of watches over WebSockets. The fabric8 client of Java opens watches this way.
 
-use std::pin::Pin;
-
-use bytes::{Bytes, BytesMut};
-use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
+use bytes::Bytes;
 use http::header::{
     CONNECTION, CONTENT_TYPE, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
-    SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
-use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-/// Maximum size of a received message. Clients of watches have nothing to send.
-const MAX_RECEIVED: usize = 64 * 1024;
+use super::messages::forward;
+use super::socket_token;
 
 /// A request to continue the connection as a WebSocket.
 pub(super) struct Handshake {
-    accept: Option<HeaderValue>,
-    protocol: Option<HeaderValue>,
+    terms: Result<Terms, Rejection>,
     upgrade: OnUpgrade,
+}
+
+/// The headers of the response to a valid handshake.
+struct Terms {
+    accept: HeaderValue,
+    protocol: Option<HeaderValue>,
+}
+
+/// The reason why a handshake is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rejection {
+    Key,
+    Version,
+    Origin,
+    Protocols,
 }
 
 impl Handshake {
     /// Returns the handshake of a request, or `None` for an ordinary request.
     pub(super) fn of<B>(request: &mut Request<B>) -> Option<Self> {
-        let headers = request.headers();
-        if request.version() != Version::HTTP_11
-            || !has_token(headers, &CONNECTION, "upgrade")
-            || !has_token(headers, &UPGRADE, "websocket")
-        {
+        if request.version() != Version::HTTP_11 || !is_upgrade(request.headers()) {
             return None;
         }
-        let key = headers.get(SEC_WEBSOCKET_KEY);
-        let accept = key
-            .filter(|_| headers.contains_key(ORIGIN))
-            .and_then(|key| HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok());
         Some(Self {
-            accept,
-            protocol: headers.get(SEC_WEBSOCKET_PROTOCOL).cloned(),
+            terms: terms(request.headers()),
             upgrade: hyper::upgrade::on(request),
         })
     }
@@ -59,27 +55,89 @@ impl Handshake {
             && content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
     }
 
-    /// Returns the response that switches protocols and the messages to be sent after it. A
-    /// handshake without a key or an origin is rejected, as by a real server.
-    pub(super) fn accept<B>(self, body: B) -> (Response<()>, Option<impl Future<Output = ()>>)
+    /// Returns the response that switches protocols and the messages to be sent after it, or the
+    /// response that rejects an invalid handshake.
+    pub(super) fn accept<B>(self, body: B) -> (Response<Bytes>, Option<impl Future<Output = ()>>)
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let mut response = Response::new(());
-        let Some(accept) = self.accept else {
-            *response.status_mut() = StatusCode::FORBIDDEN;
-            return (response, None);
+        let terms = match self.terms {
+            Ok(terms) => terms,
+            Err(rejection) => return (rejection.response(), None),
         };
+        let mut response = Response::new(Bytes::new());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-        if let Some(protocol) = self.protocol {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, terms.accept);
+        if let Some(protocol) = terms.protocol {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
         }
         (response, Some(forward(self.upgrade, Box::pin(body))))
     }
+}
+
+impl Rejection {
+    /// Returns the response of a real server, which closes the connection after it.
+    fn response(self) -> Response<Bytes> {
+        let (code, text) = match self {
+            Self::Key => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
+            Self::Version => (StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"),
+            Self::Origin => (StatusCode::FORBIDDEN, ""),
+            Self::Protocols => (StatusCode::BAD_REQUEST, ""),
+        };
+        let mut response = Response::new(Bytes::from_static(text.as_bytes()));
+        *response.status_mut() = code;
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if self == Self::Version {
+            headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        }
+        response
+    }
+}
+
+/// Returns `true` if the headers ask for a WebSocket.
+pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
+    has_token(headers, &CONNECTION, "upgrade") && has_token(headers, &UPGRADE, "websocket")
+}
+
+/// Checks the headers of a handshake, in the order of a real server.
+fn terms(headers: &HeaderMap) -> Result<Terms, Rejection> {
+    let key = headers.get(SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes);
+    let key = key.filter(|key| !key.is_empty()).ok_or(Rejection::Key)?;
+    let accept = HeaderValue::try_from(derive_accept_key(key)).map_err(|_| Rejection::Key)?;
+    if headers
+        .get(SEC_WEBSOCKET_VERSION)
+        .map(HeaderValue::as_bytes)
+        != Some(b"13")
+    {
+        return Err(Rejection::Version);
+    }
+    let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    if !origin.is_some_and(is_origin) {
+        return Err(Rejection::Origin);
+    }
+    let protocol = match socket_token::protocols(headers).as_slice() {
+        [] => None,
+        [one] => Some(HeaderValue::from_str(one).map_err(|_| Rejection::Protocols)?),
+        // A server must choose one, and real servers have no preference for watches.
+        _ => return Err(Rejection::Protocols),
+    };
+    Ok(Terms { accept, protocol })
+}
+
+/// Returns `true` for absolute URLs and paths. Browsers send `null` for opaque origins.
+fn is_origin(origin: &str) -> bool {
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it))
+    };
+    let scheme = origin.split_once(':').map(|(scheme, _)| scheme);
+    origin.starts_with('/') || scheme.is_some_and(is_scheme)
 }
 
 /// Returns `true` if a header contains a token in its comma-separated lists.
@@ -92,61 +150,22 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
         .any(|found| found.trim().eq_ignore_ascii_case(token))
 }
 
-/// Sends each line of a body as a message, until the body ends or the client leaves.
-async fn forward<B>(upgrade: OnUpgrade, mut body: Pin<Box<B>>)
-where
-    B: Body<Data = Bytes>,
-{
-    let upgraded = match upgrade.await {
-        Ok(upgraded) => TokioIo::new(upgraded),
-        Err(error) => {
-            tracing::debug!(%error, "cannot upgrade to a WebSocket");
-            return;
-        }
-    };
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(MAX_RECEIVED))
-        .max_frame_size(Some(MAX_RECEIVED));
-    let socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(config)).await;
-    let (mut sender, mut receiver) = socket.split();
-    let mut unsent = BytesMut::new();
-    loop {
-        tokio::select! {
-            received = receiver.next() => match received {
-                // Pings are answered by the library; other messages are ignored.
-                Some(Ok(message)) if !message.is_close() => {}
-                _ => return,
-            },
-            frame = body.frame().map(|frame| frame.map(Result::ok)) => {
-                let chunk = match frame {
-                    Some(Some(frame)) => frame.into_data().unwrap_or_default(),
-                    // The body has broken the connection.
-                    Some(None) => return,
-                    None => break,
-                };
-                unsent.extend_from_slice(&chunk);
-                while let Some(end) = unsent.iter().position(|byte| *byte == b'\n') {
-                    let line = unsent.split_to(end + 1).freeze();
-                    if sender.feed(message(line)).await.is_err() {
-                        return;
-                    }
-                }
-                if sender.flush().await.is_err() {
-                    return;
-                }
-            }
-        }
-    }
-    if !unsent.is_empty() && sender.send(message(unsent.freeze())).await.is_err() {
-        return;
-    }
-    // The client may be gone; there is nothing left to tell it.
-    let _ = sender.close().await;
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn message(line: Bytes) -> Message {
-    match Utf8Bytes::try_from(line.clone()) {
-        Ok(text) => Message::Text(text),
-        Err(_) => Message::Binary(line),
+    #[test]
+    fn origins_are_urls() {
+        for good in [
+            "https://localhost",
+            "http://x:8080",
+            "chrome-extension://x",
+            "/",
+        ] {
+            assert!(is_origin(good), "{good}");
+        }
+        for bad in ["", "null", "localhost", "::x", "1http://x"] {
+            assert!(!is_origin(bad), "{bad}");
+        }
     }
 }

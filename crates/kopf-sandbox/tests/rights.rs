@@ -181,3 +181,67 @@ async fn collections_are_deleted_in_one_namespace_only() {
     }
     api.get("/apis/test.dev/v1/things").await.expect(200);
 }
+
+#[tokio::test]
+async fn invalid_roles_and_bindings_are_rejected() {
+    let (_sandbox, api) = started().await;
+    let role = of_kind(
+        "ClusterRole",
+        "x",
+        json!({ "rules": [{ "verbs": ["get"] }] }),
+    );
+    api.create(CLUSTER_ROLES, &role).await.expect(422);
+    let binding = of_kind("ClusterRoleBinding", "x", json!({}));
+    let refused = message(api.create(CLUSTER_BINDINGS, &binding).await, 422);
+    assert!(
+        refused.contains("roleRef.name: Required value"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn invalid_access_reviews_are_rejected() {
+    let (_sandbox, api) = started().await;
+    let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let local = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
+    let here = json!({ "namespace": "default", "verb": "get", "resource": "pods" });
+    let there = json!({ "namespace": "other", "verb": "get", "resource": "pods" });
+    let url = json!({ "path": "/x", "verb": "get" });
+    let no_user = r#".authorization.k8s.io "" is invalid: spec.user: Invalid value: "": at least one of user or group must be specified"#;
+    let elsewhere = r#".authorization.k8s.io "" is invalid: spec.resourceAttributes.namespace: Invalid value: "other": must match metadata.namespace"#;
+    for (path, kind, spec, why) in [
+        (
+            reviews,
+            "SubjectAccessReview",
+            json!({ "resourceAttributes": here }),
+            no_user,
+        ),
+        (
+            local,
+            "LocalSubjectAccessReview",
+            json!({ "resourceAttributes": here }),
+            no_user,
+        ),
+        (
+            local,
+            "LocalSubjectAccessReview",
+            json!({ "user": "a", "resourceAttributes": there }),
+            elsewhere,
+        ),
+        (
+            local,
+            "LocalSubjectAccessReview",
+            json!({ "user": "a", "nonResourceAttributes": url }),
+            "disallowed on this kind of request",
+        ),
+    ] {
+        let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec });
+        let refused = message(api.create(path, &review).await, 422);
+        assert!(refused.ends_with(why), "{refused}");
+    }
+    let spec = json!({ "groups": ["staff"], "resourceAttributes": here });
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec,
+    });
+    api.create(reviews, &review).await.expect(201);
+}

@@ -288,3 +288,15 @@ async fn one_of_many_concurrent_creations_succeeds() {
     assert_eq!(codes[0], 201);
     assert!(codes[1..].iter().all(|code| *code == 409), "{codes:?}");
 }
+
+#[tokio::test]
+async fn history_of_a_new_server_is_complete() {
+    let (_sandbox, api) = sandbox();
+    let path = "/api/v1/namespaces?resourceVersion=1";
+    let mut watch = api.watch(path).await;
+    assert_eq!(watch.event().await.brief(), ("ADDED", "default"));
+    let exact = format!("{path}&resourceVersionMatch=Exact");
+    let listed = api.get(&exact).await.expect(200).json();
+    assert_eq!(listed["metadata"]["resourceVersion"], "1");
+    assert_eq!(listed["items"], json!([]));
+}

@@ -27,8 +27,6 @@ impl Cluster {
         if self.rbac {
             self.establish_roles();
         }
-        // No client has read anything yet, so no watch needs an earlier revision.
-        self.store.compact();
     }
 
     /// Stores an initial object of the server.

@@ -1,10 +1,11 @@
-//! Validation of built-in kinds beyond their types: common errors of pods, workloads, services and
-//! quotas.
+//! Validation of built-in kinds beyond their types: common errors of pods, workloads, services,
+//! quotas and roles.
 
 mod containers;
 mod network_policies;
 mod pods;
 mod quotas;
+mod roles;
 mod schedule;
 mod services;
 mod volumes;
@@ -25,6 +26,12 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
         }
         ("", "services") => services::check(object, &mut errors),
         ("", "resourcequotas") => quotas::check(object, &mut errors),
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
+            roles::check_role(&kind.plural, object, &mut errors);
+        }
+        ("rbac.authorization.k8s.io", _) => {
+            roles::check_binding(&kind.plural, object, &mut errors);
+        }
         ("networking.k8s.io", "networkpolicies") => network_policies::check(object, &mut errors),
         ("", "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")

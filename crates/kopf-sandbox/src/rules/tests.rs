@@ -155,3 +155,92 @@ fn port_ranges_without_a_start_are_rejected() {
     assert_eq!(policy(json!({ "port": "web", "endPort": 90 })), 1);
     assert_eq!(policy(json!({ "port": 80, "endPort": 79 })), 1);
 }
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+#[test]
+fn malformed_roles_are_rejected() {
+    let rules = json!({ "rules": [
+        { "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] },
+        { "apiGroups": [""], "resources": ["pods"], "verbs": [] },
+        { "verbs": ["get"] },
+        { "nonResourceURLs": ["/x"], "resourceNames": ["x"], "verbs": ["get"] },
+    ] });
+    let common = [
+        "rules[1].verbs: Required value: verbs must contain at least one value",
+        "rules[2].apiGroups: Required value: resource rules must supply at least one api group",
+        "rules[2].resources: Required value: resource rules must supply at least one resource",
+    ];
+    let both = r#"rules[3].nonResourceURLs: Invalid value: ["/x"]: rules cannot apply to both regular resources and non-resource URLs"#;
+    let namespaced = r#"rules[3].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs"#;
+    let expected = [&common[..], &[namespaced, both]].concat();
+    assert_eq!(found(RBAC, "roles", &rules), expected);
+    let expected = [&common[..], &[both]].concat();
+    assert_eq!(found(RBAC, "clusterroles", &rules), expected);
+    let empty = json!({ "aggregationRule": {} });
+    assert_eq!(
+        found(RBAC, "clusterroles", &empty),
+        [
+            "aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if aggregationRule is non-nil"
+        ]
+    );
+}
+
+#[test]
+fn malformed_role_references_are_rejected() {
+    for plural in ["rolebindings", "clusterrolebindings"] {
+        let valid = json!({
+            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": "view" },
+            "subjects": [{ "kind": "User", "name": "ann", "apiGroup": RBAC }],
+        });
+        assert_eq!(found(RBAC, plural, &valid), [""; 0]);
+        let expected = match plural {
+            "rolebindings" => r#""Role", "ClusterRole""#,
+            _ => r#""ClusterRole""#,
+        };
+        assert_eq!(
+            found(RBAC, plural, &json!({})),
+            [
+                format!(r#"roleRef.kind: Unsupported value: "": supported values: {expected}"#),
+                "roleRef.name: Required value".to_owned(),
+            ]
+        );
+        let bad = json!({ "roleRef": { "apiGroup": "x", "kind": "ClusterRole", "name": "a/b" } });
+        assert_eq!(
+            found(RBAC, plural, &bad),
+            [
+                r#"roleRef.apiGroup: Unsupported value: "x": supported values: "rbac.authorization.k8s.io""#,
+                r#"roleRef.name: Invalid value: "a/b": may not contain '/'"#,
+            ]
+        );
+    }
+}
+
+#[test]
+fn malformed_subjects_are_rejected() {
+    let binding = json!({
+        "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": "view" },
+        "subjects": [
+            { "kind": "X", "name": "a" },
+            { "kind": "User" },
+            { "kind": "Group", "name": "a", "apiGroup": "x" },
+            { "kind": "ServiceAccount", "name": "A", "namespace": "n" },
+            { "kind": "ServiceAccount", "name": "a", "namespace": "n", "apiGroup": "x" },
+            { "kind": "ServiceAccount", "name": "a" },
+        ],
+    });
+    let found = |plural: &str| -> Vec<String> {
+        let errors = found(RBAC, plural, &binding).into_iter();
+        errors.map(|text| text.chars().take(66).collect()).collect()
+    };
+    let mut expected = vec![
+        r#"subjects[0].kind: Unsupported value: "X": supported values: "Servi"#,
+        "subjects[1].name: Required value",
+        r#"subjects[2].apiGroup: Unsupported value: "x": supported values: "r"#,
+        r#"subjects[3].name: Invalid value: "A": a lowercase RFC 1123 subdoma"#,
+        r#"subjects[4].apiGroup: Unsupported value: "x": supported values: """#,
+    ];
+    assert_eq!(found("rolebindings"), expected);
+    expected.push("subjects[5].namespace: Required value");
+    assert_eq!(found("clusterrolebindings"), expected);
+}

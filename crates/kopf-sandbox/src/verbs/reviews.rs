@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Call, Payload};
 use crate::access::{ISSUER, UserInfo};
 use crate::cluster::Cluster;
+use crate::field_error::FieldError;
 use crate::object::meta;
 use crate::rights::{Access, Action};
 use crate::status::{ApiError, Result};
@@ -31,7 +32,11 @@ impl Cluster {
                 "incomplete": false,
             }),
             "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews" => {
-                check_access_review(call, &object)?;
+                let errors = access_review_problems(call, &object);
+                if !errors.is_empty() {
+                    // A real server names no kind here.
+                    return Err(ApiError::invalid_named(&call.kind.group, "", "", &errors));
+                }
                 self.access_status(call, &object)
             }
             _ => return Err(ApiError::method_not_allowed()),
@@ -120,19 +125,48 @@ impl Cluster {
     }
 }
 
-fn check_access_review(call: &Call, object: &Value) -> Result<()> {
-    let spec = object.get("spec");
-    let has = |field: &str| {
-        spec.and_then(|spec| spec.get(field))
-            .is_some_and(|value| !value.is_null())
+/// Returns the errors of an access review, in the order of a real server.
+fn access_review_problems(call: &Call, object: &Value) -> Vec<FieldError> {
+    let at = |pointer: &str| {
+        let value = object.pointer(pointer);
+        value.filter(|value| !value.is_null())
     };
-    if has("resourceAttributes") == has("nonResourceAttributes") {
-        let error = crate::field_error::FieldError::invalid(
+    let mut errors = Vec::new();
+    let urls = at("/spec/nonResourceAttributes");
+    match (at("/spec/resourceAttributes"), urls) {
+        (Some(_), Some(urls)) => errors.push(FieldError::invalid(
+            "spec.nonResourceAttributes",
+            urls,
+            "cannot be specified in combination with resourceAttributes",
+        )),
+        (None, None) => errors.push(FieldError::invalid(
             "spec.resourceAttributes",
-            &spec.cloned().unwrap_or_default(),
+            &Value::Null,
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        );
-        return Err(ApiError::invalid(&call.kind, "", &[error]));
+        )),
+        _ => {}
     }
-    Ok(())
+    if call.kind.plural.starts_with("self") {
+        return errors;
+    }
+    let has_groups = at("/spec/groups").is_some_and(|groups| *groups != json!([]));
+    if at("/spec/user").is_none_or(|user| user == "") && !has_groups {
+        let why = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid("spec.user", &json!(""), why));
+    }
+    if !call.kind.plural.starts_with("local") {
+        return errors;
+    }
+    let namespace = at("/spec/resourceAttributes/namespace");
+    let namespace = namespace.and_then(Value::as_str).unwrap_or_default();
+    if at("/spec/resourceAttributes").is_some() && call.namespace.as_deref() != Some(namespace) {
+        let field = "spec.resourceAttributes.namespace";
+        let why = "must match metadata.namespace";
+        errors.push(FieldError::invalid(field, &json!(namespace), why));
+    }
+    if let Some(urls) = urls {
+        let why = "disallowed on this kind of request";
+        errors.push(FieldError::invalid("spec.nonResourceAttributes", urls, why));
+    }
+    errors
 }

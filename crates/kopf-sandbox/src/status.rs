@@ -55,6 +55,11 @@ impl ApiError {
         Self::new(code, "", message)
     }
 
+    /// Returns the error of a request that may succeed later.
+    pub(crate) fn too_many_requests(message: impl Into<String>, details: Value) -> Self {
+        Self::new(429, "TooManyRequests", message).with_details(details)
+    }
+
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }

@@ -34,15 +34,16 @@ fn request(signer: &str) -> Value {
 }
 
 async fn approved(api: &Api, signer: &str) -> Value {
-    let mut object = api
-        .create(REQUESTS, &request(signer))
-        .await
-        .expect(201)
-        .json();
+    api.create(REQUESTS, &request(signer)).await.expect(201);
+    approve(api).await
+}
+
+async fn approve(api: &Api) -> Value {
+    let path = format!("{REQUESTS}/jane");
+    let mut object = api.get(&path).await.expect(200).json();
     object["status"]["conditions"] = json!([
         {"type": "Approved", "status": "True", "reason": "Test", "message": "fine"},
     ]);
-    let path = format!("{REQUESTS}/jane");
     api.update(&format!("{path}/approval"), &object)
         .await
         .expect(200);
@@ -63,6 +64,11 @@ async fn approved_requests_are_signed() {
     assert!(subject.contains("O=developers"), "{subject}");
     assert!(certificate.issuer().to_string().contains("kopf-sandbox-ca"));
     assert!(!certificate.is_ca());
+    // A day, backdated by five minutes.
+    let validity = certificate.validity();
+    let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
+    assert_eq!(seconds, 86_400 + 300);
+    assert!(validity.is_valid());
     let usage = certificate.extended_key_usage().unwrap().unwrap();
     assert!(usage.value.client_auth && !usage.value.server_auth);
     sandbox.shutdown().await;
@@ -75,5 +81,59 @@ async fn requests_of_other_signers_wait() {
     let object = approved(&api, "example.com/other").await;
     assert_eq!(object["status"]["certificate"], Value::Null);
     assert_eq!(object["status"]["conditions"][0]["type"], "Approved");
+    sandbox.shutdown().await;
+}
+
+#[tokio::test]
+async fn short_validities_are_exact() {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let api = Api::of(&sandbox);
+    let mut short = request("kubernetes.io/kube-apiserver-client");
+    short["spec"]["expirationSeconds"] = json!(599);
+    api.create(REQUESTS, &short).await.expect(422);
+    short["spec"]["expirationSeconds"] = json!(700);
+    api.create(REQUESTS, &short).await.expect(201);
+    let object = approve(&api).await;
+    let encoded = object["status"]["certificate"].as_str().unwrap();
+    let pem = STANDARD.decode(encoded).unwrap();
+    let (_, pem) = parse_x509_pem(&pem).unwrap();
+    let validity = pem.parse_x509().unwrap().validity().clone();
+    let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
+    assert_eq!(seconds, 700);
+    sandbox.shutdown().await;
+}
+
+#[tokio::test]
+async fn issued_certificates_must_be_pem() {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let api = Api::of(&sandbox);
+    let other = request("example.com/other");
+    api.create(REQUESTS, &other).await.expect(201);
+    let path = format!("{REQUESTS}/jane/status");
+    let issue = async |pem: &str| {
+        let patch = json!({ "status": { "certificate": STANDARD.encode(pem) } });
+        api.merge(&path, &patch).await
+    };
+    for (pem, why) in [
+        ("x", "must contain at least one CERTIFICATE PEM block"),
+        (
+            "-----BEGIN FOO-----\nMTIz\n-----END FOO-----\n",
+            "only CERTIFICATE PEM blocks are allowed, found \"FOO\"",
+        ),
+        (
+            "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n",
+            "x509: malformed certificate",
+        ),
+    ] {
+        let refused = issue(pem).await.expect(422).json();
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.ends_with(why), "{message}");
+    }
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::default().self_signed(&key).unwrap();
+    issue(&certificate.pem()).await.expect(200);
+    issue(&format!("{0}{0}", certificate.pem()))
+        .await
+        .expect(422);
     sandbox.shutdown().await;
 }

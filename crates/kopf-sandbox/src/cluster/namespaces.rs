@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::garbage::{FOREGROUND, ORPHAN, is_namespace};
+use super::garbage::{FOREGROUND, ORPHAN, is_namespace, namespace_is_held};
 use crate::kinds::Kind;
 use crate::object::meta;
 use crate::request::options::Propagation;
@@ -104,23 +104,20 @@ impl Cluster {
             }
         }
         let key = Key::new(None, name);
-        if left.is_empty() {
-            self.modify(&namespaces, &key, |object| {
-                if let Some(finalizers) = object
-                    .pointer_mut("/spec/finalizers")
-                    .and_then(Value::as_array_mut)
-                {
-                    finalizers.retain(|finalizer| finalizer != "kubernetes");
-                }
-            });
-        } else {
-            let now = self.clock.seconds();
-            self.modify(&namespaces, &key, |object| {
+        let now = self.clock.seconds();
+        self.modify(&namespaces, &key, |object| {
+            let finalizers = object.pointer_mut("/spec/finalizers");
+            if let Some(finalizers) = finalizers.and_then(Value::as_array_mut)
+                && left.is_empty()
+            {
+                finalizers.retain(|finalizer| finalizer != "kubernetes");
+            }
+            if namespace_is_held(object) {
                 let status = meta::entry(object, "status");
                 let conditions = conditions(status.get("conditions"), &left, &waiting, &now);
                 status.insert("conditions".to_owned(), conditions);
-            });
-        }
+            }
+        });
         failure.map_or(Ok(()), Err)
     }
 
@@ -227,12 +224,21 @@ fn conditions(
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization".to_owned(),
         ),
-        (
-            "NamespaceContentRemaining",
-            "True",
-            "SomeResourcesRemain",
-            content,
-        ),
+        if left.is_empty() {
+            (
+                "NamespaceContentRemaining",
+                "False",
+                "ContentRemoved",
+                "All content successfully removed".to_owned(),
+            )
+        } else {
+            (
+                "NamespaceContentRemaining",
+                "True",
+                "SomeResourcesRemain",
+                content,
+            )
+        },
         if waiting.is_empty() {
             (
                 "NamespaceFinalizersRemaining",

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -220,6 +221,11 @@ fn p256_scalar(pkcs8: &[u8]) -> Option<[u8; 32]> {
     scalar.try_into().ok()
 }
 
+/// The seconds by which certificates are valid earlier than signed.
+const BACKDATED: i64 = 5 * 60;
+/// The validity below which certificates are not backdated, in seconds.
+const SHORT: i64 = 8 * 3600;
+
 /// An approved certificate signing request.
 #[derive(Debug)]
 pub(crate) struct SigningRequest<'a> {
@@ -247,15 +253,22 @@ impl Authority {
     ) -> Result<String, Error> {
         let mut request = CertificateSigningRequestParams::from_pem(signing.pem)?;
         let params = &mut request.params;
-        let common = self::params("", now)?;
-        let days = signing.seconds.saturating_add(86_399) / 86_400;
-        let end = now
-            .to_zoned(TimeZone::UTC)
-            .date()
-            .checked_add(days.days())?;
-        params.not_before = common.not_before;
-        let (year, month, day) = parts(end);
-        params.not_after = rcgen::date_time_ymd(year, month, day);
+        // The clocks of clients may be slow. Short validities are exact, as on a real server.
+        let earlier = if signing.seconds < SHORT {
+            0
+        } else {
+            BACKDATED
+        };
+        for (time, seconds) in [
+            (&mut params.not_before, -earlier),
+            (&mut params.not_after, signing.seconds),
+        ] {
+            let at = now.checked_add(seconds.seconds())?.to_zoned(TimeZone::UTC);
+            let (year, month, day) = parts(at.date());
+            let midnight = at.start_of_day()?.timestamp().as_second();
+            let seconds = u64::try_from(at.timestamp().as_second() - midnight).unwrap_or_default();
+            *time = rcgen::date_time_ymd(year, month, day) + Duration::from_secs(seconds);
+        }
         params.is_ca = IsCa::ExplicitNoCa;
         params.use_authority_key_identifier_extension = true;
         params.key_usages.clear();

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
+use super::job_rules;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::kinds::Kind;
 use crate::object::meta;
@@ -13,11 +14,15 @@ use crate::object::meta;
 /// Maximum size of the data of a ConfigMap or Secret, in bytes.
 const MOST_DATA_BYTES: usize = 1024 * 1024;
 
+/// Finalizers without a domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
 /// Returns the errors of an object of a built-in kind.
 pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     match (&*kind.group, &*kind.plural) {
         ("", "configmaps") => config_map(object),
         ("", "secrets") => secret(object),
+        ("", "namespaces") => namespace(object),
         ("", "events") => event(object, "involvedObject"),
         ("events.k8s.io", "events") => event(object, "regarding"),
         _ => Vec::new(),
@@ -90,6 +95,22 @@ fn secret(object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Checks the names of the finalizers in the spec.
+fn namespace(object: &Value) -> Vec<FieldError> {
+    let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
+    let finalizers = finalizers.into_iter().flatten();
+    finalizers
+        .filter(|finalizer| {
+            let name = finalizer.as_str().unwrap_or_default();
+            !name.contains('/') && !STANDARD_FINALIZERS.contains(&name)
+        })
+        .map(|finalizer| {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            FieldError::invalid("spec.finalizers", finalizer, why)
+        })
+        .collect()
+}
+
 /// Checks that an event is in the namespace of its object, or in `default` for cluster-scoped
 /// objects.
 fn event(object: &Value, about: &str) -> Vec<FieldError> {
@@ -155,7 +176,7 @@ pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<F
         ("apps", "deployments" | "daemonsets" | "replicasets") => {
             keep("spec.selector", "/spec/selector");
         }
-        ("batch", "jobs") => keep("spec.selector", "/spec/selector"),
+        ("batch", "jobs") => errors.extend(job_rules::update_problems(object, old)),
         ("discovery.k8s.io", "endpointslices") => keep("addressType", "/addressType"),
         ("storage.k8s.io", "storageclasses") => keep("provisioner", "/provisioner"),
         ("scheduling.k8s.io", "priorityclasses") => {
@@ -198,12 +219,7 @@ pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<F
 fn frozen_spec(kind: &Kind, object: &Value, old: &Value) -> Option<FieldError> {
     let (free, text): (&[&str], &str) = match (&*kind.group, &*kind.plural) {
         ("", "pods") => (
-            &[
-                "activeDeadlineSeconds",
-                "tolerations",
-                "terminationGracePeriodSeconds",
-                "nodeName",
-            ],
+            &["activeDeadlineSeconds", "tolerations"],
             "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
         ),
         // Nothing binds claims here, so that resizing is not limited to bound ones.
@@ -223,13 +239,6 @@ fn frozen_spec(kind: &Kind, object: &Value, old: &Value) -> Option<FieldError> {
             ],
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
         ),
-        ("batch", "jobs") => {
-            let template = |object: &Value| object.pointer("/spec/template").cloned();
-            return (template(object) != template(old)).then(|| {
-                let value = template(object).unwrap_or_default();
-                FieldError::invalid("spec.template", &value, "field is immutable")
-            });
-        }
         ("", "services") => {
             let address = |object: &Value| object.pointer("/spec/clusterIP").cloned();
             return match (address(old), address(object)) {
@@ -242,6 +251,7 @@ fn frozen_spec(kind: &Kind, object: &Value, old: &Value) -> Option<FieldError> {
         }
         _ => return None,
     };
+    let period = |pod: &Value| pod.pointer("/spec/terminationGracePeriodSeconds")?.as_i64();
     let frozen = |object: &Value| -> Value {
         let mut spec = object.get("spec").cloned().unwrap_or_default();
         if let Some(map) = spec.as_object_mut() {
@@ -250,6 +260,9 @@ fn frozen_spec(kind: &Kind, object: &Value, old: &Value) -> Option<FieldError> {
             }
             if &*kind.plural == "pods" {
                 forget_images(map);
+                if period(old).is_some_and(i64::is_negative) {
+                    map.remove("terminationGracePeriodSeconds");
+                }
             }
         }
         spec

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use x509_parser::pem::Pem;
 
 use super::Call;
 use crate::cluster::Cluster;
@@ -25,6 +26,8 @@ const SIGNERS: [&str; 4] = [
 
 /// The default and maximum validity of a certificate, in seconds.
 const ONE_YEAR: i64 = 365 * 24 * 3600;
+/// The minimum validity of a certificate, in seconds.
+const TEN_MINUTES: i64 = 600;
 
 pub(crate) fn is_request(kind: &Kind) -> bool {
     &*kind.group == "certificates.k8s.io"
@@ -106,7 +109,58 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     if usages.is_none_or(Vec::is_empty) {
         errors.push(FieldError::required("spec.usages", ""));
     }
+    let seconds = object.pointer("/spec/expirationSeconds");
+    if let Some(seconds) = seconds.filter(|seconds| seconds.as_i64() < Some(TEN_MINUTES)) {
+        let why = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.push(FieldError::invalid("spec.expirationSeconds", seconds, why));
+    }
     errors
+}
+
+/// Returns the errors of a changed request.
+pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
+    let certificate = |object: &Value| {
+        let text = object.pointer("/status/certificate")?.as_str()?;
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    let (before, after) = (certificate(old), certificate(object));
+    if !is_request(kind) || before == after {
+        return Vec::new();
+    }
+    let field = "status.certificate";
+    if before.is_some() {
+        let why = "updates may not modify existing certificate content";
+        return vec![FieldError::forbidden(field, why)];
+    }
+    let pem = STANDARD.decode(after.unwrap_or_default());
+    match check_certificates(&pem.unwrap_or_default()) {
+        Ok(()) => Vec::new(),
+        Err(why) => {
+            let shown = json!("<certificate data>");
+            vec![FieldError::invalid(field, &shown, &why)]
+        }
+    }
+}
+
+/// Checks that the PEM blocks are certificates. Text around them is ignored.
+fn check_certificates(pem: &[u8]) -> Result<(), String> {
+    let mut is_empty = true;
+    for block in Pem::iter_from_buffer(pem).map_while(Result::ok) {
+        if block.label != "CERTIFICATE" {
+            let label = block.label;
+            return Err(format!(
+                "only CERTIFICATE PEM blocks are allowed, found {label:?}"
+            ));
+        }
+        if block.parse_x509().is_err() {
+            return Err("x509: malformed certificate".to_owned());
+        }
+        is_empty = false;
+    }
+    if is_empty {
+        return Err("must contain at least one CERTIFICATE PEM block".to_owned());
+    }
+    Ok(())
 }
 
 fn request_pem(object: &Value) -> Option<String> {

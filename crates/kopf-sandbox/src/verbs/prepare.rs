@@ -8,6 +8,9 @@ use crate::kinds::Kind;
 use crate::object::{meta, metadata_rules};
 use crate::status::{ApiError, Result};
 
+/// The finalizer of the namespace controller in `spec.finalizers`.
+const KUBERNETES: &str = "kubernetes";
+
 /// Returns `true` if the status of a new object is dropped. Nodes report theirs when they register.
 pub(crate) fn drops_status(kind: &Kind) -> bool {
     kind.is_custom() || &*kind.plural != "nodes"
@@ -43,7 +46,13 @@ pub(crate) fn on_create(kind: &Kind, object: &mut Value) {
             if let Some(labels) = labels.as_object_mut() {
                 labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
             }
-            meta::entry(object, "spec").insert("finalizers".to_owned(), json!(["kubernetes"]));
+            let finalizers = meta::entry(object, "spec").entry("finalizers");
+            let finalizers = finalizers.or_insert_with(|| json!([]));
+            if let Some(finalizers) = finalizers.as_array_mut()
+                && !finalizers.contains(&json!(KUBERNETES))
+            {
+                finalizers.push(json!(KUBERNETES));
+            }
             meta::entry(object, "status").insert("phase".to_owned(), json!("Active"));
         }
         ("", "persistentvolumes" | "persistentvolumeclaims") => {
@@ -64,14 +73,18 @@ pub(crate) fn on_create(kind: &Kind, object: &mut Value) {
 }
 
 /// Completes a changed object.
-pub(crate) fn on_update(kind: &Kind, current: &Value, object: &mut Value) {
-    match (&*kind.group, &*kind.plural) {
+pub(crate) fn on_update(call: &Call, current: &Value, object: &mut Value) {
+    match (&*call.kind.group, &*call.kind.plural) {
         ("", "namespaces") => {
             let name = meta::name(current).to_owned();
             let metadata = meta::metadata(object);
             let labels = metadata.entry("labels").or_insert_with(|| json!({}));
             if let Some(labels) = labels.as_object_mut() {
                 labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+            }
+            if call.subresource.as_deref() != Some("finalize") {
+                let spec = current.get("spec").cloned();
+                object["spec"] = spec.unwrap_or_else(|| json!({}));
             }
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
@@ -105,9 +118,12 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
         errors.extend(certificates::problems(kind, object));
     }
     if let Some(old) = old {
+        errors.extend(certificates::update_problems(kind, object, old));
         errors.extend(metadata_rules::update_problems(object, old));
         errors.extend(match PodPart::of(call) {
             Some(part) => part.problems(object, old),
+            // The only request that may set the node.
+            None if call.subresource.as_deref() == Some("binding") => Vec::new(),
             None => builtin_rules::update_problems(kind, object, old),
         });
     }

@@ -6,7 +6,6 @@ use super::{Call, Payload};
 use crate::access::{Account, Bound, Wanted, token_request};
 use crate::cluster::{Cluster, collection};
 use crate::object::meta;
-use crate::request::options::DeleteOptions;
 use crate::status::{ApiError, Result};
 use crate::store::Key;
 
@@ -60,15 +59,6 @@ impl Cluster {
             Ok(pod)
         })
         .await?;
-        Ok(success())
-    }
-
-    /// Handles `POST …/pods/NAME/eviction`: deletes the pod. Disruption budgets are not checked.
-    pub(crate) async fn evict(&self, call: &Call, eviction: &Value) -> Result<Payload> {
-        let sent = eviction.get("deleteOptions").unwrap_or(&Value::Null);
-        let mut options = DeleteOptions::read(sent)?;
-        options.dry_run |= call.options.dry_run;
-        self.delete(call, options).await?;
         Ok(success())
     }
 
@@ -161,7 +151,7 @@ impl Cluster {
     }
 }
 
-fn success() -> Payload {
+pub(super) fn success() -> Payload {
     Payload::Document(json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     }))

@@ -157,7 +157,7 @@ impl Cluster {
         keep_system_fields(current, &mut new);
         set_managed(&mut new, managed);
         if !call.is_status() {
-            prepare::on_update(&call.kind, current, &mut new);
+            prepare::on_update(call, current, &mut new);
         }
         let _reserved = self.assign_addresses(call, &mut new, Some(current))?;
         count_generation(call, version, current, &mut new);

@@ -7,6 +7,7 @@
 //! | `DELETE /kopf-sandbox/faults[/NUMBER]` | removes all rules, or one |
 //! | `POST /kopf-sandbox/actions/ACTION` | performs an action immediately; see [`act`] |
 
+use http::request::Parts;
 use http::{Method, Response};
 use serde_json::json;
 
@@ -15,22 +16,19 @@ use crate::cluster::Cluster;
 use crate::fault::{FaultId, rules};
 use crate::request::decode;
 use crate::respond;
+use crate::server::OwnConnection;
 use crate::status::{ApiError, Result};
 
 /// The prefix of all paths of this module.
 pub(crate) const PREFIX: &str = "/kopf-sandbox/";
 
 /// Handles a request to a path that begins with [`PREFIX`].
-pub(crate) fn respond(
-    cluster: &Cluster,
-    method: &Method,
-    path: &str,
-    body: &[u8],
-) -> Result<Response<Body>> {
+pub(crate) fn respond(cluster: &Cluster, parts: &Parts, body: &[u8]) -> Result<Response<Body>> {
     let faults = &cluster.faults;
+    let path = parts.uri.path();
     let path = path.strip_prefix(PREFIX).unwrap_or(path);
     let segments: Vec<&str> = path.trim_end_matches('/').split('/').collect();
-    match (method, segments.as_slice()) {
+    match (&parts.method, segments.as_slice()) {
         (&Method::GET, ["faults"]) => Ok(respond::json(200, faults.describe().to_string())),
         (&Method::POST, ["faults"]) => {
             let decoded = decode::yaml(body).map_err(ApiError::bad_request)?;
@@ -53,19 +51,22 @@ pub(crate) fn respond(
                 _ => Err(ApiError::no_such_path()),
             }
         }
-        (&Method::POST, ["actions", action]) => act(cluster, action),
+        (&Method::POST, ["actions", action]) => act(cluster, action, parts.extensions.get()),
         (_, ["faults"] | ["faults" | "actions", _]) => Err(ApiError::method_not_allowed()),
         _ => Err(ApiError::no_such_path()),
     }
 }
 
 /// Performs an action on all connections and watches.
-fn act(cluster: &Cluster, action: &str) -> Result<Response<Body>> {
+fn act(cluster: &Cluster, action: &str, own: Option<&OwnConnection>) -> Result<Response<Body>> {
     let faults = &cluster.faults;
     match action {
         "kill-watches" => faults.kill_watches(),
         "compact" => faults.compact(),
-        "reset-connections" => faults.reset_connections(),
+        "reset-connections" => match own {
+            Some(own) => own.reset_last(|| faults.reset_connections()),
+            None => faults.reset_connections(),
+        },
         _ => return Err(ApiError::no_such_path()),
     }
     Ok(done())

@@ -98,7 +98,7 @@ where
             check_timeout(parts.uri.query().unwrap_or_default())?;
             if path.starts_with(control::PREFIX) {
                 let body = body::read(body).await?;
-                return control::respond(cluster, &parts.method, path, &body);
+                return control::respond(cluster, parts, &body);
             }
             if parts.method != Method::GET {
                 return Err(ApiError::method_not_allowed());

@@ -8,8 +8,9 @@
 mod support;
 
 use http::Method;
-use kopf_sandbox::Sandbox;
+use kopf_sandbox::{Listen, Sandbox};
 use serde_json::json;
+use support::tls::Kubeconfig;
 use support::{Api, CONFIG_MAPS, config_map, request};
 
 const FAULTS: &str = "/kopf-sandbox/faults";
@@ -85,6 +86,27 @@ async fn actions_take_effect_at_once() {
     let event = api.watch(&path).await.event().await;
     assert_eq!(event.object["code"], 410);
     api.send(act("explode")).await.expect(404);
+    sandbox.shutdown().await;
+}
+
+#[tokio::test]
+async fn reset_of_all_connections_is_confirmed() {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let listening = sandbox.listen(Listen::default()).await.unwrap();
+    let config = Kubeconfig::read(&listening.kubeconfig());
+    let mut other = config.connect().await.unwrap();
+    other.get(CONFIG_MAPS).await.unwrap().expect(200);
+    let mut own = config.connect().await.unwrap();
+    let path = "/kopf-sandbox/actions/reset-connections";
+    let confirmed = own.send(request(Method::POST, path, None, "")).await;
+    confirmed.unwrap().expect(200);
+    assert!(other.get(CONFIG_MAPS).await.is_err());
+    support::in_time("the reset of the own connection", async {
+        while own.get(CONFIG_MAPS).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    })
+    .await;
     sandbox.shutdown().await;
 }
 

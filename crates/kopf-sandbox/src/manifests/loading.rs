@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, segment};
+use super::client::{Client, Rejection, segment};
 use super::kinds::{Kinds, version_path};
 use super::owners::{Owners, with_references};
 use super::{Document, Error};
+
+/// The collection and the name of the service of the API server, which exists in every cluster.
+const API_SERVER: (&str, &str) = ("/api/v1/namespaces/default/services", "kubernetes");
 
 /// A loaded object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -130,7 +133,7 @@ impl<'a> Loading<'a> {
             .as_ref()
             .map(|translated| with_references(&document.value, translated.references.clone()));
         let value = changed.as_ref().unwrap_or(&document.value);
-        let created = match self.client.create(&collection, value).await {
+        let created = match self.create(document, &collection, value).await {
             // An initial object of the server, such as the namespace "default". Repeated objects of
             // manifests are rejected earlier.
             Err(rejection) if rejection.reason == "AlreadyExists" => {
@@ -166,6 +169,25 @@ impl<'a> Loading<'a> {
             dropped_owners: translated.dropped,
         });
         Ok(())
+    }
+
+    /// Creates an object. The service of the API server has an address of the sandbox, so that of a
+    /// dump is ignored.
+    async fn create(
+        &self,
+        document: &Document,
+        collection: &str,
+        value: &Value,
+    ) -> Result<Value, Rejection> {
+        let is_service = document.group().is_empty() && document.kind == "Service";
+        let name = document.name.as_deref().unwrap_or_default();
+        if is_service && collection == API_SERVER.0 && name == API_SERVER.1 {
+            let path = format!("{collection}/{name}");
+            if let Ok(present) = self.client.get(&path).await {
+                return Ok(present);
+            }
+        }
+        self.client.create(collection, value).await
     }
 
     /// Creates a missing namespace: dumps of single objects rarely contain their namespaces.
@@ -264,6 +286,35 @@ mod tests {
         assert!(one.ends_with("dropped: Job x of pod/a (f)"), "{one}");
         let more = dropped_owners(&[loaded(&["Job x", "Job y"]), loaded(&["Job z"])]).unwrap();
         assert!(more.starts_with("3 references"), "{more}");
+    }
+
+    #[tokio::test]
+    async fn objects_of_every_cluster_are_loaded() {
+        let sandbox = Sandbox::builder().build().unwrap();
+        let client = Client::new(sandbox.service());
+        let path = "/api/v1/namespaces/default/services/kubernetes";
+        let before = client.get(path).await.unwrap();
+        let documents = read(
+            "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Service
+  metadata: {name: kubernetes, namespace: default}
+  spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 443}]}
+  status: {loadBalancer: {}}
+- apiVersion: apiregistration.k8s.io/v1
+  kind: APIService
+  metadata: {name: v1.}
+  spec: {version: v1, groupPriorityMinimum: 18000, versionPriority: 1}
+",
+        );
+        let loaded = load(&client, &documents).await.unwrap();
+        assert_eq!(loaded.len(), 2);
+        let after = client.get(path).await.unwrap();
+        assert_eq!(after["spec"], before["spec"]);
+        sandbox.shutdown().await;
     }
 
     const OWNED: &str = "

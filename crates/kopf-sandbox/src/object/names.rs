@@ -31,7 +31,8 @@ fn rule(kind: &Kind) -> Rule {
     match (&*kind.group, &*kind.plural) {
         ("", "namespaces") | ("apps", "statefulsets") => Rule::Label,
         ("", "services") => Rule::Label1035,
-        ("rbac.authorization.k8s.io", _) => Rule::PathSegment,
+        // The name of the legacy API service is `v1.`.
+        ("rbac.authorization.k8s.io", _) | ("apiregistration.k8s.io", _) => Rule::PathSegment,
         ("networking.k8s.io", "ipaddresses") => Rule::Address,
         _ => Rule::Subdomain,
     }

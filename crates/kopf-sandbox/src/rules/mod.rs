@@ -1,6 +1,7 @@
 //! Validation of built-in kinds beyond their types: common errors of pods, workloads, services,
 //! quotas and roles.
 
+mod api_services;
 mod containers;
 mod network_policies;
 mod pods;
@@ -32,6 +33,7 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
         ("rbac.authorization.k8s.io", _) => {
             roles::check_binding(&kind.plural, object, &mut errors);
         }
+        ("apiregistration.k8s.io", "apiservices") => api_services::check(object, &mut errors),
         ("networking.k8s.io", "networkpolicies") => network_policies::check(object, &mut errors),
         ("", "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")

@@ -244,3 +244,27 @@ fn malformed_subjects_are_rejected() {
     expected.push("subjects[5].namespace: Required value");
     assert_eq!(found("clusterrolebindings"), expected);
 }
+
+#[test]
+fn api_services_are_named_after_version_and_group() {
+    let service = |name: &str, version: &str, group: &str| {
+        let object = json!({
+            "metadata": { "name": name }, "spec": { "version": version, "group": group },
+        });
+        found("apiregistration.k8s.io", "apiservices", &object)
+    };
+    assert_eq!(service("v1.", "v1", ""), [""; 0]);
+    assert_eq!(service("v9.foo.io", "v9", "foo.io"), [""; 0]);
+    assert_eq!(
+        service("x", "v9", "foo.io"),
+        [
+            r#"metadata.name: Invalid value: "x": must be `spec.version+"."+spec.group`: "v9.foo.io""#
+        ]
+    );
+    assert_eq!(
+        service("v9.", "v9", ""),
+        [
+            "spec.group: Required value: only v1 may have an empty group and it better be legacy kube"
+        ]
+    );
+}

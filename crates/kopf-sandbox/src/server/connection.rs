@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use futures::task::AtomicWaker;
@@ -26,6 +26,8 @@ struct Shared {
     state: AtomicU8,
     reader: AtomicWaker,
     writer: AtomicWaker,
+    /// The number of requests that exclude the connection from resets of all connections.
+    spared: AtomicUsize,
     /// Cancelled by a reset, so that the owner drops the connection.
     gone: CancellationToken,
 }
@@ -36,6 +38,19 @@ impl Control {
         self.shared.state.store(RESET, Ordering::Release);
         self.wake();
         self.shared.gone.cancel();
+    }
+
+    /// Excludes the connection from resets of all connections, until it is called with `false`.
+    pub(super) fn spare(&self, spared: bool) {
+        if spared {
+            self.shared.spared.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.shared.spared.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    pub(super) fn is_spared(&self) -> bool {
+        self.shared.spared.load(Ordering::Acquire) > 0
     }
 
     /// Freezes the connection: it stays open and transfers nothing. `false` resumes it.

@@ -187,9 +187,13 @@ impl Connections {
         self.lock().controls.is_empty()
     }
 
-    /// Aborts all open connections.
+    /// Aborts all open connections, except for spared ones.
     pub(crate) fn reset_all(&self) {
-        self.controls().iter().for_each(Control::reset);
+        for control in self.controls() {
+            if !control.is_spared() {
+                control.reset();
+            }
+        }
     }
 
     /// Makes all connections half-open, including new ones. `false` resumes them.

@@ -6,6 +6,7 @@ mod connection;
 pub(crate) mod kubeconfig;
 pub(crate) mod listener;
 mod messages;
+mod own;
 mod peer;
 mod serving;
 mod socket_token;
@@ -13,5 +14,6 @@ mod socket_token;
 mod tests;
 mod websocket;
 
+pub(crate) use self::own::OwnConnection;
 pub(crate) use self::peer::PeerCertificate;
 pub(crate) use self::socket_token::socket_token;

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 
 use super::connection::{Control, Controlled};
+use super::own::OwnConnection;
 use super::peer::PeerCertificate;
 use super::websocket::Handshake;
 use crate::fault::ConnectionFault;
@@ -101,6 +102,8 @@ pub(super) async fn serve<S, B>(
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
             }
+            let own = OwnConnection::new(control.clone());
+            request.extensions_mut().insert(own);
             let (control, ending) = (control.clone(), ending.clone());
             respond(service.clone(), request, streams.clone(), control, ending)
         })

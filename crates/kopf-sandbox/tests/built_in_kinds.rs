@@ -28,7 +28,7 @@ fn message(response: ApiResponse, code: u16) -> String {
     status["message"].as_str().unwrap().to_owned()
 }
 
-fn namespace(name: &str, finalizers: Value) -> Value {
+fn namespace(name: &str, finalizers: &[&str]) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
         "spec": { "finalizers": finalizers },
@@ -38,7 +38,7 @@ fn namespace(name: &str, finalizers: Value) -> Value {
 #[tokio::test]
 async fn finalizers_of_namespaces_delay_their_deletion() {
     let (_sandbox, api) = started();
-    let held = namespace("held", json!(["x.io/q"]));
+    let held = namespace("held", &["x.io/q"]);
     let made = api.create(NAMESPACES, &held).await.expect(201).json();
     let both = json!(["x.io/q", "kubernetes"]);
     assert_eq!(made["spec"]["finalizers"], both);
@@ -65,7 +65,7 @@ async fn finalizers_of_namespaces_delay_their_deletion() {
     assert!(reasons.contains(&&json!("ContentRemoved")), "{reasons:?}");
 
     let finalize = format!("{path}/finalize");
-    let free = namespace("held", json!([]));
+    let free = namespace("held", &[]);
     api.update(&finalize, &free).await.expect(200);
     api.gone(&path).await;
 }
@@ -73,9 +73,7 @@ async fn finalizers_of_namespaces_delay_their_deletion() {
 #[tokio::test]
 async fn unqualified_finalizers_of_namespaces_are_rejected() {
     let (_sandbox, api) = started();
-    let refused = api
-        .create(NAMESPACES, &namespace("x", json!(["bad"])))
-        .await;
+    let refused = api.create(NAMESPACES, &namespace("x", &["bad"])).await;
     assert_eq!(
         message(refused, 422),
         r#"Namespace "x" is invalid: spec.finalizers: Invalid value: "bad": name is neither a standard finalizer name nor is it fully qualified"#

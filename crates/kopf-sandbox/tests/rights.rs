@@ -18,7 +18,7 @@ const CLUSTER_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const CLUSTER_BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-fn of_kind(kind: &str, name: &str, more: Value) -> Value {
+fn of_kind(kind: &str, name: &str, more: &Value) -> Value {
     let mut object = json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": { "name": name },
     });
@@ -42,12 +42,12 @@ async fn started() -> (Sandbox, Api) {
             "verbs": ["list", "watch", "deletecollection"],
         },
     ]});
-    let role = of_kind("ClusterRole", "writer", rules);
+    let role = of_kind("ClusterRole", "writer", &rules);
     api.create(CLUSTER_ROLES, &role).await.expect(201);
     let binding = of_kind(
         "ClusterRoleBinding",
         "ann",
-        json!({
+        &json!({
             "roleRef": { "apiGroup": GROUP, "kind": "ClusterRole", "name": "writer" },
             "subjects": [{ "kind": "User", "name": "ann" }],
         }),
@@ -78,7 +78,7 @@ async fn aggregation_rules_require_all_rights() {
     let rule = json!({ "aggregationRule": { "clusterRoleSelectors": [
         { "matchLabels": { "nothing": "yet" } },
     ]}});
-    let role = of_kind("ClusterRole", "collector", rule.clone());
+    let role = of_kind("ClusterRole", "collector", &rule);
     let why = |name: &str| {
         format!(
             "clusterroles.rbac.authorization.k8s.io {name:?} is forbidden: must have cluster-admin privileges to use the aggregationRule"
@@ -95,7 +95,7 @@ async fn aggregation_rules_require_all_rights() {
         let refused = as_ann(&api, Method::PATCH, &path, Some(patch)).await;
         assert_eq!(message(refused, 403), why("collector"));
     }
-    let plain = of_kind("ClusterRole", "plain", json!({ "rules": [] }));
+    let plain = of_kind("ClusterRole", "plain", &json!({ "rules": [] }));
     as_ann(&api, Method::POST, CLUSTER_ROLES, Some(&plain))
         .await
         .expect(201);
@@ -188,10 +188,10 @@ async fn invalid_roles_and_bindings_are_rejected() {
     let role = of_kind(
         "ClusterRole",
         "x",
-        json!({ "rules": [{ "verbs": ["get"] }] }),
+        &json!({ "rules": [{ "verbs": ["get"] }] }),
     );
     api.create(CLUSTER_ROLES, &role).await.expect(422);
-    let binding = of_kind("ClusterRoleBinding", "x", json!({}));
+    let binding = of_kind("ClusterRoleBinding", "x", &json!({}));
     let refused = message(api.create(CLUSTER_BINDINGS, &binding).await, 422);
     assert!(
         refused.contains("roleRef.name: Required value"),

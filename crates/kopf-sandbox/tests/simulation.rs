@@ -535,3 +535,32 @@ async fn same_requests_give_the_same_history() {
     }
     assert_eq!(histories[0], histories[1]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn evictions_keep_the_available_pods() {
+    let world = World::all();
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "web" },
+        "spec": { "minAvailable": "50%", "selector": {} },
+    });
+    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    world.create(budgets, budget).await;
+    let pods = ["one", "two"];
+    for name in pods {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },
+            "spec": template("web:1")["spec"],
+        });
+        world.create(PODS, pod).await;
+    }
+    for name in pods {
+        world.until(PODS, name, |pod| is_true(pod, "Ready")).await;
+    }
+    for (name, code) in [("one", 201), ("two", 429)] {
+        let eviction = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name },
+        });
+        let path = format!("{PODS}/{name}/eviction");
+        world.api.create(&path, &eviction).await.expect(code);
+    }
+}

@@ -148,7 +148,7 @@ async fn client_that_never_reads_is_not_read_either() {
     let path = format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name=x");
     let mut socket = open(&listening, &path).await.unwrap();
     // A masked ping with 121 bytes of zeros: 127 bytes.
-    let mut ping = vec![0x89, 0x80 | 121, 0, 0, 0, 0];
+    let mut ping = vec![0x89, 0xf9, 0, 0, 0, 0];
     ping.resize(127, 0);
     let block = ping.repeat(1024 * 1024 / ping.len());
     let stream = socket.get_mut();
@@ -168,7 +168,7 @@ async fn client_that_never_reads_is_not_read_either() {
 async fn rejected(config: &Kubeconfig, headers: &[(&str, &str)]) -> String {
     let mut head = format!("GET {CONFIG_MAPS}?watch=true HTTP/1.1\r\nHost: localhost\r\n");
     for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        head.extend([name, ": ", value, "\r\n"]);
     }
     head.push_str("\r\n");
     let mut stream = config.stream().await.unwrap();

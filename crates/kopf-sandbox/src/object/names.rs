@@ -32,7 +32,7 @@ fn rule(kind: &Kind) -> Rule {
         ("", "namespaces") | ("apps", "statefulsets") => Rule::Label,
         ("", "services") => Rule::Label1035,
         // The name of the legacy API service is `v1.`.
-        ("rbac.authorization.k8s.io", _) | ("apiregistration.k8s.io", _) => Rule::PathSegment,
+        ("rbac.authorization.k8s.io" | "apiregistration.k8s.io", _) => Rule::PathSegment,
         ("networking.k8s.io", "ipaddresses") => Rule::Address,
         _ => Rule::Subdomain,
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio_util::task::TaskTracker;
+
 use super::connection::Control;
 
 /// The time in which a response is sent before its connection is reset.
@@ -11,11 +13,13 @@ const GRACE: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone)]
 pub(crate) struct OwnConnection {
     control: Control,
+    /// The owner of the tasks of the connection.
+    tasks: TaskTracker,
 }
 
 impl OwnConnection {
-    pub(super) fn new(control: Control) -> Self {
-        Self { control }
+    pub(super) fn new(control: Control, tasks: TaskTracker) -> Self {
+        Self { control, tasks }
     }
 
     /// Excludes the connection from resets of all connections while `act` runs, and resets it
@@ -25,7 +29,7 @@ impl OwnConnection {
         act();
         self.control.spare(false);
         let control = self.control.clone();
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             tokio::time::sleep(GRACE).await;
             control.reset();
         });

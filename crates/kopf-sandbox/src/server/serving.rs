@@ -102,7 +102,7 @@ pub(super) async fn serve<S, B>(
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
             }
-            let own = OwnConnection::new(control.clone());
+            let own = OwnConnection::new(control.clone(), streams.tracker.clone());
             request.extensions_mut().insert(own);
             let (control, ending) = (control.clone(), ending.clone());
             respond(service.clone(), request, streams.clone(), control, ending)

@@ -84,8 +84,37 @@ impl Cluster {
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
             ));
         }
-        let is_counted = check_budget(&budget, is_ready(pod))?;
+        let is_counted = match self.simulated_budget(&budget) {
+            // Its status is not stored, so nothing is counted.
+            Some(simulated) => check_budget(&simulated, is_ready(pod)).map(|_| false)?,
+            None => check_budget(&budget, is_ready(pod))?,
+        };
         Ok(is_counted.then_some((kind, stored)))
+    }
+
+    /// Returns a budget with the status that the disruption controller would write. `None` without
+    /// a simulation, and if clients write the status.
+    fn simulated_budget(&self, budget: &Value) -> Option<Value> {
+        if self.simulation.is_none() || budget.pointer("/status/observedGeneration").is_some() {
+            return None;
+        }
+        let pods = self.built_in("", "pods")?;
+        let listed = self.store.list(&collection(&pods), meta::namespace(budget));
+        let listed = listed.objects.iter().map(|stored| stored.value());
+        let selected: Vec<Value> = listed.filter(|pod| selects(budget, pod)).collect();
+        let healthy = selected
+            .iter()
+            .filter(|pod| is_ready(pod) && !meta::is_terminating(pod))
+            .count();
+        let spec = budget.get("spec")?;
+        let desired = desired_healthy(spec, i64::try_from(selected.len()).ok()?);
+        let healthy = i64::try_from(healthy).ok()?;
+        let mut budget = budget.clone();
+        budget["status"] = json!({
+            "observedGeneration": meta::generation(&budget), "currentHealthy": healthy,
+            "desiredHealthy": desired, "disruptionsAllowed": (healthy - desired).max(0),
+        });
+        Some(budget)
     }
 }
 
@@ -95,6 +124,21 @@ fn selects(budget: &Value, pod: &Value) -> bool {
         .filter(|selector| !selector.is_null())
         .and_then(|selector| LabelSelector::from_object(selector, "spec.selector").ok())
         .is_some_and(|selector| selector.matches(meta::labels(pod)))
+}
+
+/// Returns the number of pods that must stay healthy. Percentages are rounded up.
+fn desired_healthy(spec: &Value, expected: i64) -> i64 {
+    let count = |value: &Value| match value {
+        Value::String(text) => {
+            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or_default();
+            (expected * percent + 99) / 100
+        }
+        other => number(Some(other)),
+    };
+    match spec.get("maxUnavailable") {
+        Some(unavailable) => (expected - count(unavailable)).max(0),
+        None => spec.get("minAvailable").map_or(0, count),
+    }
 }
 
 fn is_ready(pod: &Value) -> bool {

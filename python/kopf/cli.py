@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from kopf._front.registries import OperatorRegistry
 
     Flag = asyncio.Future[Any] | asyncio.Event | concurrent.futures.Future[Any] | threading.Event
+    _ParamType = click.ParamType[str]
+else:
+    # Generic only for type checkers.
+    _ParamType = click.ParamType
 
 __all__ = ["CLIControls", "freeze", "logging_options", "main", "resume", "run"]
 
@@ -32,6 +36,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: The priority of developers' operators, above all usual ones.
 _DEV_PRIORITY = 666
+
+#: The longest pause of operators, in seconds: a hundred years.
+_MAX_LIFETIME = 100 * 366 * 86400
 
 
 @dataclasses.dataclass()
@@ -50,18 +57,68 @@ class _Commands(click.Group):
     """The group of all commands."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the command of the process; reports handlers that cannot be loaded and exits with 1.
+        """Runs the command of the process; reports failures without frames of Kopf, and exits with 1.
 
         Test runners call `main()` instead, which raises the exceptions.
         """
         try:
             return super().__call__(*args, **kwargs)
         except Exception as exc:
-            failure = loaders.describe_failure(exc)
+            failure = loaders.describe_failure(exc) or _describe_end(exc)
             if failure is None:
                 raise
             click.echo(failure, err=True)
             sys.exit(1)
+
+
+def _describe_end(exc: Exception) -> str | None:
+    """Returns the text for an error that ended the operator; `None` for all other exceptions.
+
+    The traceback is that of the handler or callback that caused the error, if any.
+    """
+    from kopf._front import errors, running, tracebacks
+
+    if not isinstance(exc, errors.ActivityError | errors.LoginError | running.OperatorError):
+        return None
+    cause = exc.__cause__
+    is_shown = cause is not None and tracebacks.without_own(cause.__traceback__) is not None
+    trace = tracebacks.format_exception(cause) if cause is not None and is_shown else ""
+    return f"{trace}Error: {exc}"
+
+
+class _Checked(_ParamType):
+    """A string that the native part checks."""
+
+    def __init__(self, name: str, check: str) -> None:
+        self.name = name
+        self._check = check
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from kopf import _kopf
+
+        try:
+            getattr(_kopf, self._check)(value)
+        except ValueError as exc:
+            self.fail(str(exc), param, ctx)
+        return value
+
+
+class _Priority(click.types.IntParamType):
+    """A priority among peers: an integer of 64 bits. The range is not a part of the help."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not -(2**63) <= number < 2**63:
+            self.fail(f"{number} is not an integer of 64 bits.", param, ctx)
+        return number
+
+
+_NAMESPACE = _Checked("text", "check_namespace")
+_ENDPOINT = _Checked("text", "check_endpoint")
+_PORT = click.IntRange(0, 65535)
+_PRIORITY = _Priority()
+#: The range of numbers of shards.
+_SHARDS = (1, 256)
 
 
 def logging_options(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,7 +164,8 @@ def logging_options(fn: Callable[..., Any]) -> Callable[..., Any]:
 def _scope_options(fn: _F) -> _F:
     """Adds the options of namespaces."""
     fn = click.option(
-        "-n", "--namespace", "namespaces", multiple=True, help="Namespace or pattern; repeatable."
+        "-n", "--namespace", "namespaces", multiple=True, type=_NAMESPACE,
+        help="Namespace or pattern; repeatable.",
     )(fn)
     return click.option(
         "-A", "--all-namespaces", "clusterwide", is_flag=True, help="Serve the whole cluster."
@@ -147,16 +205,25 @@ def _with_replicas(
     if shards is not None and shards.lower() == "auto":
         settings.leading.shards = "auto"
     elif shards is not None:
-        try:
-            settings.leading.shards = int(shards)
-        except ValueError as exc:
-            raise click.UsageError(f"--shards must be auto or a number, got {shards!r}.") from exc
-    if not settings.leading.name:
+        least, most = _SHARDS
+        if not shards.isdecimal() or not least <= int(shards) <= most:
+            raise click.UsageError(
+                f"--shards must be auto or a number from {least} to {most}, got {shards!r}."
+            )
+        settings.leading.shards = int(shards)
+    return settings
+
+
+def _check_replicas(settings: OperatorSettings, registry: OperatorRegistry) -> None:
+    """Checks that replicas have a name. Startup handlers can set it later."""
+    is_replicated = settings.leading.enabled or settings.leading.shards is not None
+    activities = registry._activities.get_all_handlers()
+    can_set = any(handler.activity == "startup" for handler in activities)
+    if is_replicated and not settings.leading.name and not can_set:
         raise click.UsageError(
             "Replicas require --leader-elect-name: a name that only the replicas of this operator "
             "share."
         )
-    return settings
 
 
 @main.command()
@@ -164,17 +231,20 @@ def _with_replicas(
 @_scope_options
 @click.option("--standalone", is_flag=True, default=None, help="Ignore other operators.")
 @click.option("--dev", is_flag=True, help="Take precedence over deployed operators.")
-@click.option("-L", "--liveness", "liveness_endpoint", help="URL of the health endpoint.")
+@click.option(
+    "-L", "--liveness", "liveness_endpoint", type=_ENDPOINT, help="URL of the health endpoint."
+)
 @click.option(
     "--metrics",
     "metrics_endpoint",
+    type=_ENDPOINT,
     envvar="KOPF_RUN_METRICS",
     help="URL of the metrics; default: /metrics of the health endpoint.",
 )
 @click.option(
     "-P", "--peering", "peering_name", envvar="KOPF_RUN_PEERING", help="Peering object to use."
 )
-@click.option("-p", "--priority", type=int, help="Priority among peers; default: 0.")
+@click.option("-p", "--priority", type=_PRIORITY, help="Priority among peers; default: 0.")
 @click.option("--leader-elect", is_flag=True, help="Handle objects only with a Lease.")
 @click.option("--leader-elect-name", help="Name of the Lease; implies --leader-elect.")
 @click.option("--leader-elect-namespace", help="Namespace of the Lease.")
@@ -185,7 +255,7 @@ def _with_replicas(
 @click.option(
     "-f", "--filename", "filenames", multiple=True, help="Manifest for the sandbox; repeatable."
 )
-@click.option("--sandbox-port", type=int, help="Port of the sandbox; default: any free one.")
+@click.option("--sandbox-port", type=_PORT, help="Port of the sandbox; default: any free one.")
 @click.argument("paths", nargs=-1)
 @click.make_pass_decorator(CLIControls, ensure=True)
 def run(
@@ -214,6 +284,11 @@ def run(
 
     # The variable of early releases, still found in deployments.
     legacy = os.environ.get("KOPF_RUN_NAMESPACE")
+    if legacy:
+        try:
+            _NAMESPACE.convert(legacy, None, None)
+        except click.BadParameter as exc:
+            raise click.UsageError(f"KOPF_RUN_NAMESPACE: {exc.message}") from exc
     namespaces = (*namespaces, legacy) if legacy else tuple(namespaces)
     _check_scope(namespaces, clusterwide)
     if not sandbox and (filenames or sandbox_port is not None):
@@ -241,6 +316,7 @@ def run(
             click.echo(sandboxes.greeting(cluster, "The operator runs on a sandbox"))
             clusterwide = not namespaces
         loaders.preload(paths=paths, modules=modules)
+        _check_replicas(settings, __controls.registry or registries.get_default_registry())
         loop = stack.enter_context(loops.proper_loop(__controls.loop))
         running.run(
             standalone=standalone,
@@ -265,8 +341,11 @@ def run(
 @click.option("-i", "--id", help="Identity of the record; default: the user and the host.")
 @click.option("--dev", is_flag=True, help="Use the priority of developers' operators.")
 @click.option("-P", "--peering", "peering_name", required=True, envvar="KOPF_FREEZE_PEERING")
-@click.option("-p", "--priority", type=int, default=100, required=True)
-@click.option("-t", "--lifetime", type=int, required=True, help="Seconds until they resume.")
+@click.option("-p", "--priority", type=_PRIORITY, default=100, required=True)
+@click.option(
+    "-t", "--lifetime", type=click.IntRange(0, _MAX_LIFETIME), required=True,
+    help="Seconds until they resume.",
+)
 @click.option("-m", "--message", help="Not stored.")
 def freeze(
     id: str | None,
@@ -339,7 +418,9 @@ def crd(paths: list[str], modules: list[str]) -> None:
     loaders.preload(paths=paths, modules=modules)
     if not schemas.declared():
         raise click.ClickException("no model is declared with @kopf.crd in the files and modules")
-    click.echo(schemas.to_yaml(schemas.declared()), nl=False)
+    with reported():
+        text = schemas.to_yaml(schemas.declared())
+    click.echo(text, nl=False)
 
 
 def _plan_options(fn: _F) -> _F:

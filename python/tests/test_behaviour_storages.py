@@ -130,6 +130,7 @@ class OwnDiffBase(kopf.DiffBaseStorage):
         self.essences: dict[str, Any] = {}
 
     def build(self, *, body: kopf.Body, extra_fields: Any = None) -> Any:
+        assert isinstance(extra_fields, set)  # as in the original
         essence = super().build(body=body, extra_fields=extra_fields)
         essence["spec"].pop("ignored", None)  # type: ignore[index]
         return essence

@@ -418,3 +418,39 @@ def test_invalid_sandbox_commands_are_rejected(
     result = CliRunner().invoke(cli.main, ["sandbox", *args])
     assert result.exit_code == code
     assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "message"),
+    [
+        (["-L", "xyz://foo"], {}, "'-L' / '--liveness': invalid address \"xyz://foo\""),
+        (["-L", "http://0.0.0.0:99999/h"], {}, "the port must be a number up to 65535"),
+        (["--metrics", "nope"], {}, "'--metrics': invalid address \"nope\""),
+        (["--shards=0", "--leader-elect-name", "x"], {}, "number from 1 to 256, got '0'"),
+        (["-n", "a b"], {}, "invalid namespace pattern \"a b\""),
+        ([], {"KOPF_RUN_NAMESPACE": "ns* default"}, "KOPF_RUN_NAMESPACE: invalid namespace pattern"),
+        (["--sandbox", "--sandbox-port", "99999"], {}, "99999 is not in the range"),
+        (["-p", "99999999999999999999"], {}, "is not an integer of 64 bits"),
+    ],
+)
+def test_invalid_options_are_usage_errors(
+    calls: Calls, args: list[str], env: dict[str, str], message: str,
+) -> None:
+    result = calls.invoke("run", *args, env=env)
+    assert result.exit_code == 2
+    assert message in result.output.splitlines()[-1]
+    assert not calls
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["freeze", "-A", "-P", "x", "--lifetime", "-5"],
+        ["freeze", "-A", "-P", "x", "--lifetime", "99999999999999999999"],
+        ["freeze", "-A", "-P", "x", "--lifetime", "5", "-p", "99999999999999999999"],
+        ["sandbox", "--port", "80000"],
+    ],
+)
+def test_numbers_out_of_range_are_usage_errors(args: list[str]) -> None:
+    result = CliRunner().invoke(cli.main, args)
+    assert result.exit_code == 2, result.output

@@ -111,3 +111,24 @@ def test_exception_has_only_frames_of_the_user(folder: pathlib.Path) -> None:
 
 def test_other_exceptions_are_not_described() -> None:
     assert describe_failure(ValueError()) is None
+
+
+@pytest.mark.parametrize("line", [
+    "@kopf.on.create()", "@kopf.on.create('x', field=5)", "@kopf.on.create('x', errors='x')",
+    "@kopf.timer('x', interval='x')",
+])
+def test_frames_of_the_framework_are_omitted(folder: pathlib.Path, line: str) -> None:
+    (folder / "x.py").write_text(f"import kopf\n{line}\ndef fn(**_): ...\n")
+    description = failure(["x.py"])
+    assert line in description
+    assert "_front" not in description
+
+
+def test_frames_between_those_of_the_user_are_kept(folder: pathlib.Path) -> None:
+    (folder / "x.py").write_text(
+        "import json\ndef hook(_): raise ValueError('deep')\n"
+        "json.loads('{}', object_hook=hook)\n"
+    )
+    description = failure(["x.py"])
+    assert "in hook" in description
+    assert "in loads" in description

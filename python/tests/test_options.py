@@ -73,9 +73,10 @@ def test_handlers_are_immutable(registry: kopf.OperatorRegistry) -> None:
     assert handler == handler
 
 
-def test_lifecycle_is_replaced_and_restored() -> None:
+def test_lifecycle_is_replaced_and_restored(caplog: pytest.LogCaptureFixture) -> None:
     assert kopf.get_default_lifecycle() is kopf.lifecycles.asap
     kopf.set_default_lifecycle(kopf.lifecycles.all_at_once)
+    assert "The default lifecycle is already set to <function asap" in caplog.text
     assert kopf.get_default_lifecycle() is kopf.lifecycles.all_at_once
     kopf.set_default_lifecycle(None)
     assert kopf.get_default_lifecycle() is kopf.lifecycles.asap

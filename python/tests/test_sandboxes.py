@@ -237,3 +237,9 @@ def test_unknown_kinds_cannot_be_simulated() -> None:
     cluster = testing.sandbox(simulate="cronjobs")
     with pytest.raises(ValueError, match='unknown kind "cronjobs"'), cluster:
         pass
+
+
+@pytest.mark.parametrize(("manifest", "key"), [({"a": 1}, "apiVersion"), ({"apiVersion": "v1"}, "kind")])
+def test_incomplete_manifests_are_rejected(manifest: dict[str, Any], key: str) -> None:
+    with pytest.raises(ValueError, match=f"invalid manifest: {key} is missing"):
+        kopf.testing.sandbox().create(manifest)

@@ -200,3 +200,27 @@ def test_definitions_are_accepted_by_the_api_server() -> None:
         spec = {"name": "x"}
         thing = {"apiVersion": "g.dev/v1", "kind": "Plain", "metadata": {"name": "a"}, "spec": spec}
         assert cluster.create(thing)["spec"]["maxSize"] == 1
+
+
+def test_classes_other_than_models_are_rejected() -> None:
+    with pytest.raises(ValueError, match="Thing of @kopf.crd is not a model"):
+        @schemas.crd("g.dev", "v1", "things")
+        class Thing:
+            pass
+
+    @schemas.crd("g.dev", "v1", "others")
+    class Other:
+        x: int
+
+    with pytest.raises(ValueError, match="Other of @kopf.crd is not a model"):
+        schemas.to_manifests(schemas.declared())
+
+
+def test_yaml_has_no_anchors() -> None:
+    @schemas.crd("g.dev", "v1", "things")
+    @dataclasses.dataclass
+    class Thing:
+        a: list  # type: ignore[type-arg]
+        b: list  # type: ignore[type-arg]
+
+    assert "&id" not in schemas.to_yaml(schemas.declared())

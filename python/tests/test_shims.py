@@ -26,7 +26,7 @@ _cogs.structs.ids:HandlerId
 _cogs.structs.patches:Patch
 _cogs.structs.references:Resource Selector EVERYTHING NamespaceName
 _cogs.structs.reviews:UserInfo WebhookClientConfig
-_core.actions.execution:Logger cause_var PermanentError TemporaryError ErrorsMode Handler
+_core.actions.execution:Logger Outcome cause_var PermanentError TemporaryError ErrorsMode Handler
 _core.actions.invocation:context
 _core.actions.lifecycles:asap
 _core.actions.loggers:Logger
@@ -43,6 +43,7 @@ _core.intents.registries:SmartOperatorRegistry OperatorRegistry ChangingRegistry
 _core.intents.stoppers:DaemonStopped DaemonStoppingReason
 _core.reactor.subhandling:subregistry_var
 _kits.hierarchies:adopt K8sObject
+_kits.loops:proper_loop
 """
 
 
@@ -101,3 +102,15 @@ print(obj['metadata']['ownerReferences'][0]['uid'])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "u"
+
+
+@pytest.mark.parametrize("path", [
+    "_core.actions.application", "_core.actions.progression", "_core.actions.throttlers",
+    "_core.engines.daemons", "_core.engines.probing", "_core.reactor.inventory",
+    "_core.reactor.observation", "_core.reactor.orchestration", "_core.reactor.processing",
+    "_core.reactor.queueing", "_cogs.aiokits", "_cogs.helpers.aiohttpcaps",
+    "_cogs.structs.finalizers", "_kits.webhacks",
+])
+def test_work_of_the_engine_is_missing_with_advice(path: str) -> None:
+    with pytest.raises(ImportError, match=f"kopf.{path} does not exist here.*native engine. Use|Change"):
+        importlib.import_module(f"kopf.{path}")

@@ -138,3 +138,30 @@ def test_deployed_replicas_have_a_lease(handlers: str) -> None:
     found = objects(invoke("manifests", "--leader-elect", "--name", "op", handlers))
     (container,) = find("Deployment", found)["spec"]["template"]["spec"]["containers"]
     assert "--leader-elect-name=op" in container["args"]
+
+
+def test_roles_contain_children_and_conversions(
+    tmp_path: pathlib.Path, registry: kopf.OperatorRegistry
+) -> None:
+    path = tmp_path / "owners.py"
+    path.write_text(
+        HANDLERS + """
+@kopf.on.child("deployments", parent="things")
+def child(**_): ...
+
+@kopf.on.update("things", owns=["configmaps", lambda resource: resource.plural == "secrets"])
+def owner(**_): ...
+
+@kopf.on.convert("things", source="v1", target="v2")
+def convert(**_): ...
+""")
+    rules = find("ClusterRole", objects(invoke("rbac", "--standalone", str(path))))["rules"]
+    verbs = {
+        (group, resource): rule["verbs"]
+        for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]
+    }
+    assert verbs["apps", "deployments"] == ["list", "watch"]
+    assert verbs["", "configmaps"] == ["list", "watch"]
+    assert verbs["", "secrets"] == ["list", "watch"]
+    found = objects(invoke("manifests", "--standalone", str(path)))
+    assert find("Service", found)["spec"]["ports"]

@@ -27,6 +27,7 @@ use crate::filters::{Callback, criteria, lifecycle, value_criterion};
 use crate::front::Front;
 use crate::indexing::PyIndex;
 use crate::job::{Function, Invocation};
+use crate::raised::take_displayed;
 use crate::resolving::{Failure, resolve};
 
 /// Converts all handlers and creates their indices.
@@ -139,7 +140,12 @@ pub(crate) fn execute(
             Err(HandlerError::Unfinished { delay }) => {
                 Err(Failure::Unfinished(delay.map(|delay| delay.as_secs_f64())))
             }
-            Err(error) => Err(Failure::Other("permanent", error.to_string())),
+            Err(error) => {
+                // The exception of a filter, a storage or a lifecycle, if any.
+                let text = error.to_string();
+                let raised = take_displayed(&text).map(Failure::Raised);
+                Err(raised.unwrap_or(Failure::Other("permanent", text)))
+            }
         };
         resolve(&resolver, &future, result);
     });
@@ -234,14 +240,16 @@ pub(crate) fn selector_with(
     own.build().map_err(wrong)
 }
 
-fn conversion(spec: &Bound<'_, PyDict>) -> PyResult<Option<Conversion>> {
+/// Returns the versions of a conversion handler; `None` for other handlers.
+pub(crate) fn conversion(spec: &Bound<'_, PyDict>) -> PyResult<Option<Conversion>> {
     let (source, target) = (get(spec, "source")?, get(spec, "target")?);
     Ok(source
         .zip(target)
         .map(|(source, target)| Conversion { source, target }))
 }
 
-fn webhook(spec: &Bound<'_, PyDict>) -> PyResult<Webhook> {
+/// Returns the properties of an admission handler; the defaults for other handlers.
+pub(crate) fn webhook(spec: &Bound<'_, PyDict>) -> PyResult<Webhook> {
     let flag = |key: &str| -> PyResult<bool> { Ok(get(spec, key)?.unwrap_or(false)) };
     let mut webhook = Webhook::default();
     if let Some(operations) = get::<Vec<String>>(spec, "operations")? {

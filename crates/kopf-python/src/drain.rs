@@ -90,8 +90,7 @@ fn emit(py: Python<'_>, front: &Front, record: Record) -> PyResult<Py<PyAny>> {
         Some(object)
     };
     let exception = record.attachment.as_ref();
-    let exception = exception.and_then(|attachment| attachment.downcast_ref::<Exception>());
-    let exception = exception.map(|exception| exception.0.clone_ref(py));
+    let exception = exception.and_then(|attachment| Exception::of(py, attachment));
     let Record {
         logger,
         level,

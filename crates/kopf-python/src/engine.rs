@@ -25,9 +25,11 @@ use crate::drain::drain;
 use crate::filters::lifecycle;
 use crate::front::Front;
 use crate::hosting::LoopHost;
+use crate::job::Exception;
 use crate::logging::{Levels, ToPython, logger_names};
 use crate::memos::PyMemos;
 use crate::queue::{Entry, Queue};
+use crate::raised::Raised;
 use crate::settings;
 
 /// An operator.
@@ -142,6 +144,12 @@ impl Engine {
         let front = &self.front;
         let mut settings = Settings::default();
         settings::apply(front, given, &mut settings)?;
+        if settings.leading.name.is_empty() && !startup.is_empty() {
+            // Startup handlers can set the name, and all settings are applied again after them.
+            // The engine validates them before and after the startup.
+            settings.leading.enabled = false;
+            settings.leading.shards = None;
+        }
         let Declarations {
             registry, indices, ..
         } = declarations(front, startup)?;
@@ -233,26 +241,50 @@ fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
             let outcome = runtime.block_on(operator.run(Access::Login, stop));
             // Hanging name lookups must not delay the end.
             runtime.shutdown_background();
-            outcome.map_err(|error| (kind_of(&error), describe(&error)))
+            outcome.map_err(|error| {
+                let exception = Raised::find(&error).map(|raised| raised.exception().clone());
+                (kind_of(&error), describe(&error), exception)
+            })
         }
-        Err(error) => Err(("os", format!("cannot start the runtime: {error}"))),
+        Err(error) => Err(("os", format!("cannot start the runtime: {error}"), None)),
     };
     let ended = Arc::clone(front);
     front.queue.push(Entry::Run(Box::new(move |py| {
-        let (kind, message) = match outcome {
-            Ok(()) => (None, None),
-            Err((kind, message)) => (Some(kind), Some(message)),
+        let (kind, message, exception) = match outcome {
+            Ok(()) => (None, None, None),
+            Err((kind, message, exception)) => (Some(kind), Some(message), exception),
         };
-        if let Err(error) = ended.bridge.call_method1(py, "ended", (kind, message)) {
+        let exception = exception.as_ref().and_then(|one| Exception::of(py, one));
+        let arguments = (kind, message, exception);
+        if let Err(error) = ended.bridge.call_method1(py, "ended", arguments) {
             error.write_unraisable(py, None);
         }
     })));
     front.queue.flush();
 }
 
+/// Checks the URL of the health endpoint or of the metrics.
+#[pyfunction]
+pub(crate) fn check_endpoint(text: &str) -> PyResult<()> {
+    let endpoint = text.parse::<Endpoint>();
+    endpoint
+        .map(drop)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Checks the name or the pattern of a namespace.
+#[pyfunction]
+pub(crate) fn check_namespace(text: &str) -> PyResult<()> {
+    let pattern = NamespacePattern::parse(text);
+    pattern
+        .map(drop)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Returns the name of the failed activity, or the kind of the error.
 fn kind_of(error: &Error) -> &'static str {
     match error {
-        Error::Activity(_) => "activity",
+        Error::Activity(failed) => failed.activity().as_str(),
         Error::Login(_) => "login",
         Error::Settings(_) | Error::Handler(_) | Error::Declaration(_) => "configuration",
         _ => "operator",

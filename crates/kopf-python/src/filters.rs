@@ -13,7 +13,9 @@ use std::time::Duration;
 use kopf_core::cause::Cause;
 use kopf_core::filter::{MetaCriterion, ValueCriterion, ValueFilter, WhenFilter};
 use kopf_core::handler::DelayFunction;
-use kopf_core::lifecycle::{AllAtOnce, Asap, Candidate, Lifecycle, OneByOne, Randomized, Shuffled};
+use kopf_core::lifecycle::{
+    self, AllAtOnce, Asap, Candidate, Lifecycle, OneByOne, Randomized, Shuffled,
+};
 use kopf_core::patch::BoxError;
 use kopf_core::resource::Resource;
 use kopf_engine::invocation::FilterContext;
@@ -26,6 +28,7 @@ use crate::call::PyCall;
 use crate::convert::{from_python, to_python};
 use crate::declaring::{duration, get};
 use crate::front::Front;
+use crate::raised::Raised;
 
 /// A callback of a handler.
 pub(crate) struct Callback {
@@ -92,9 +95,8 @@ impl DelayFunction for Callback {
     }
 }
 
-/// Returns the message of an exception with its type.
-pub(crate) fn boxed(error: PyErr) -> BoxError {
-    error.to_string().into()
+fn boxed(error: PyErr) -> BoxError {
+    Raised::new(error).into()
 }
 
 /// Converts filters of labels or annotations: pairs of a key and a criterion.
@@ -143,6 +145,7 @@ pub(crate) fn selects(front: &Arc<Front>, function: &Py<PyAny>, resource: &Resou
     match asked {
         Some(Ok(answer)) => answer,
         Some(Err(error)) => {
+            let error = Raised::new(error);
             tracing::error!(target: "kopf_engine::observation", "A selector has failed for {resource}: {error}");
             false
         }
@@ -180,6 +183,16 @@ struct PyLifecycle {
 
 impl Lifecycle for PyLifecycle {
     fn pick(&self, candidates: &[Candidate<'_>], cause: &Cause, context: &dyn Any) -> Vec<usize> {
+        self.try_pick(candidates, cause, context)
+            .unwrap_or_default()
+    }
+
+    fn try_pick(
+        &self,
+        candidates: &[Candidate<'_>],
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<Vec<usize>, lifecycle::Error> {
         let picked = Python::attach(|py| -> PyResult<Vec<usize>> {
             let context: &FilterContext = context
                 .downcast_ref()
@@ -193,10 +206,8 @@ impl Lifecycle for PyLifecycle {
             let bridge = self.front.bridge.bind(py);
             bridge.call_method1("pick", arguments)?.extract()
         });
-        picked.unwrap_or_else(|error| {
-            tracing::error!(target: "kopf_engine::queueing", "The lifecycle has failed: {error}");
-            Vec::new()
-        })
+        // Displaying the exception stores it for the record of this failure.
+        picked.map_err(|error| lifecycle::Error(Raised::new(error).to_string()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kopf_core::outcome::HandlerError;
+use kopf_core::outcome::{Attachment, HandlerError};
 use kopf_core::sync::Mutex;
 use kopf_engine::invocation::{Call, HandlerResult, Invoke, Work};
 use pyo3::prelude::*;
@@ -115,3 +115,11 @@ impl Job {
 
 /// An exception, stored until its record is written.
 pub(crate) struct Exception(pub(crate) Py<PyAny>);
+
+impl Exception {
+    /// Returns the exception in an attachment.
+    pub(crate) fn of(py: Python<'_>, attachment: &Attachment) -> Option<Py<PyAny>> {
+        let exception = attachment.downcast_ref::<Self>();
+        exception.map(|exception| exception.0.clone_ref(py))
+    }
+}

@@ -28,6 +28,7 @@ mod patching;
 mod pausing;
 mod posting;
 mod queue;
+mod raised;
 mod resolving;
 #[cfg(feature = "sandbox")]
 mod sandboxing;
@@ -47,7 +48,7 @@ mod _kopf {
     #[pymodule_export]
     use crate::convert::is_json;
     #[pymodule_export]
-    use crate::engine::{Engine, py_logger_names};
+    use crate::engine::{Engine, check_endpoint, check_namespace, py_logger_names};
     #[pymodule_export]
     use crate::inspecting::inspect;
     #[pymodule_export]

@@ -13,6 +13,7 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::queue::{Entry, Queue};
+use crate::raised::take_displayed;
 
 /// Names of the original's loggers by prefixes of targets. The first match is used.
 const LOGGERS: [(&str, &str); 16] = [
@@ -123,6 +124,9 @@ impl Subscriber for ToPython {
             attachment: attachment(),
         };
         event.record(&mut record);
+        if record.attachment.is_none() && *metadata.level() <= Level::WARN {
+            record.attachment = take_displayed(&record.message);
+        }
         record.logger = renamed(logger, &record.message);
         self.queue.push(Entry::Log(record));
     }

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::convert::{from_python as value_from_python, map_from_python, to_python};
 use crate::front::Front;
 use crate::queue::Entry;
+use crate::raised::Raised;
 
 /// Converts a patch: its content, and its functions, which the event loop calls.
 pub(crate) fn from_python(
@@ -28,11 +29,11 @@ pub(crate) fn from_python(
 }
 
 fn awaited(front: Arc<Front>, function: Arc<Py<PyAny>>) -> PatchFn {
-    PatchFn::awaited("a function of the patch", move |body| {
+    PatchFn::awaited("in patch.fns", move |body| {
         let (sender, receiver) = oneshot::channel();
         let called = Arc::clone(&function);
         front.queue.push(Entry::Run(Box::new(move |py| {
-            let _ = sender.send(call(py, &called, &body).map_err(|error| error.to_string()));
+            let _ = sender.send(call(py, &called, &body).map_err(Raised::new));
         })));
         Box::pin(async move {
             let result = receiver.await.map_err(|_| "the event loop has ended")?;

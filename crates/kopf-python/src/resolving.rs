@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use kopf_core::outcome::Attachment;
 use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::convert::to_python;
 use crate::front::Front;
+use crate::job::Exception;
 
 /// The failure of an asyncio future.
 pub(crate) enum Failure {
@@ -14,6 +16,8 @@ pub(crate) enum Failure {
     Unfinished(Option<f64>),
     /// Another failure: the kind of the exception, and the message.
     Other(&'static str, String),
+    /// An exception of a callback.
+    Raised(Attachment),
 }
 
 /// Resolves an asyncio future. Must be called in the thread of the event loop.
@@ -28,6 +32,10 @@ pub(crate) fn resolve(front: &Arc<Front>, future: &Py<PyAny>, result: Result<Val
             }
             Err(Failure::Other(kind, message)) => {
                 bridge.call_method1(py, "reject", (future, kind, message))
+            }
+            Err(Failure::Raised(exception)) => {
+                let exception = Exception::of(py, &exception);
+                bridge.call_method1(py, "reject", (future, "raised", exception))
             }
         };
         if let Err(error) = resolved {

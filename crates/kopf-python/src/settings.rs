@@ -151,7 +151,7 @@ fn selectors(front: &Arc<Front>, watching: &Group<'_>) -> PyResult<Vec<StreamSel
     let bridge = front.bridge.bind(watching.object.py());
     let mut all = Vec::new();
     for name in ["label_selectors", "field_selectors", "shard_selectors"] {
-        let given = bridge.call_method1("describe_selectors", (watching.object.getattr(name)?,))?;
+        let given = bridge.call_method1("describe_selectors", (watching.attribute(name)?,))?;
         let given: Vec<(Bound<'_, PyDict>, String)> = given.extract()?;
         for (resources, text) in given {
             let mut selector = StreamSelector::new(declaring::selector(front, &resources)?);
@@ -181,9 +181,11 @@ fn persistence(
     settings.persistence.field_manager = persistence.get("field_manager")?;
     settings.persistence.secret_values = secret_values(persistence)?;
     let progress: Bound<'_, PyAny> = persistence.need("progress_storage")?;
-    settings.persistence.progress_storage = storages::progress(front, &progress)?;
+    settings.persistence.progress_storage = storages::progress(front, &progress)
+        .map_err(|error| persistence.wrong("progress_storage", error))?;
     let diffbase: Bound<'_, PyAny> = persistence.need("diffbase_storage")?;
-    settings.persistence.diffbase_storage = storages::diffbase(front, &diffbase)?;
+    settings.persistence.diffbase_storage = storages::diffbase(front, &diffbase)
+        .map_err(|error| persistence.wrong("diffbase_storage", error))?;
     Ok(())
 }
 
@@ -235,8 +237,20 @@ impl<'py> Group<'py> {
         ))
     }
 
+    /// Returns an attribute. The group itself can have been replaced by something else.
+    fn attribute(&self, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.object.getattr(name).map_err(|error| {
+            let group = self.object.repr().map(|repr| repr.to_string());
+            PyValueError::new_err(format!(
+                "invalid value of settings.{}: {} ({error})",
+                self.name,
+                group.unwrap_or_default()
+            ))
+        })
+    }
+
     fn get<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<Option<T>> {
-        let value = self.object.getattr(name)?;
+        let value = self.attribute(name)?;
         if value.is_none() {
             return Ok(None);
         }

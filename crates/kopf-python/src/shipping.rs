@@ -10,7 +10,7 @@ use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
 use kopf_core::registry::Registry;
 use kopf_core::resource::Resource;
 use kopf_core::rights::Requirements;
-use kopf_core::selector::Predicate;
+use kopf_core::selector::{Predicate, Selector};
 use kopf_core::settings::Settings;
 use kopf_shipping::scaffold::{Language, Origin, Project};
 use kopf_shipping::{Deployment, Identity, Launch, PeeringGroup, Plan, Webhooks};
@@ -18,11 +18,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::declaring::{get, kind, need, selector_with};
+use crate::declaring::{conversion, get, kind, need, selector_with, webhook};
 use crate::engine::objects;
 use crate::front;
 
-/// Output for stdout, and remarks for stderr.
+/// Output for stdout, and notes for stderr.
 type Printed = (String, Vec<String>);
 
 /// Returns the service account, the roles and the bindings of an operator.
@@ -31,10 +31,10 @@ pub(crate) fn rbac(
     handlers: Vec<Bound<'_, PyDict>>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Printed> {
-    let plan = plan(options)?;
-    let requirements = requirements(&plan, &registry(&handlers)?)?;
+    let (plan, registry) = (plan(options)?, registry(&handlers)?);
+    let requirements = requirements(&plan, &registry)?;
     let text = kopf_shipping::rbac(&plan.identity, &requirements);
-    Ok((text, remarks(&requirements)))
+    Ok((text, kopf_shipping::notes(&registry, &requirements)))
 }
 
 /// Returns all manifests of an operator, or writes a Helm chart and returns its files.
@@ -64,9 +64,9 @@ pub(crate) fn manifests(
             Webhooks::Absent
         },
     };
-    let mut remarks = remarks(&requirements);
+    let mut notes = kopf_shipping::notes(&registry, &requirements);
     if deployment.replicas > 1 && plan.launch.lease.is_none() {
-        remarks.push(
+        notes.push(
             "several pods handle the same objects at the same time unless they elect a leader \
              (--leader-elect) or pause each other (--peering)"
                 .to_owned(),
@@ -85,7 +85,7 @@ pub(crate) fn manifests(
             lines.concat()
         }
     };
-    Ok((text, remarks))
+    Ok((text, notes))
 }
 
 /// Creates a project. Returns the next steps.
@@ -142,12 +142,20 @@ fn registry(handlers: &[Bound<'_, PyDict>]) -> PyResult<Registry<()>> {
         let mut declared = HandlerSpec::new(&*id, FunctionId::Number(0), kind(spec)?);
         declared.filters.field = get::<Vec<String>>(spec, "field")?.map(FromIterator::from_iter);
         if let Some(given) = get::<Bound<'_, PyDict>>(spec, "selector")? {
-            let function = get::<Py<PyAny>>(&given, "callable")?;
-            declared.selector = Some(selector_with(&given, function.map(predicate))?);
+            declared.selector = Some(selector(&given)?);
         }
+        let owns: Vec<Bound<'_, PyDict>> = get(spec, "owns")?.unwrap_or_default();
+        declared.owns = owns.iter().map(selector).collect::<PyResult<_>>()?;
+        declared.webhook = webhook(spec)?;
+        declared.conversion = conversion(spec)?;
         registry.add(declared.build(()).map_err(wrong)?);
     }
     Ok(registry)
+}
+
+fn selector(given: &Bound<'_, PyDict>) -> PyResult<Selector> {
+    let function = get::<Py<PyAny>>(given, "callable")?;
+    selector_with(given, function.map(predicate))
 }
 
 /// Converts a callable selector. If it raises an exception, it selects nothing.
@@ -164,11 +172,6 @@ fn predicate(function: Py<PyAny>) -> Predicate {
 fn requirements(plan: &Plan, registry: &Registry<()>) -> PyResult<Requirements> {
     plan.requirements(registry, &Settings::default())
         .map_err(wrong)
-}
-
-fn remarks(requirements: &Requirements) -> Vec<String> {
-    let remarks = requirements.remarks.iter();
-    remarks.map(ToString::to_string).collect()
 }
 
 fn wrong(error: impl std::fmt::Display) -> PyErr {

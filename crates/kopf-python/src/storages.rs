@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::convert::{from_python, map_from_python, map_to_python, to_python};
 use crate::declaring::{get, need};
 use crate::front::Front;
+use crate::raised::Raised;
 
 /// Converts a progress storage. `kopf._front.lowering` describes the provided ones; others are
 /// hosted.
@@ -140,7 +141,7 @@ impl PyStorage {
         let asked = Python::attach(|py| ask(self.front.bridge.bind(py), self.storage.bind(py)));
         asked.map_err(|error| {
             let text = format!("{}.{method}() has failed: {error}", self.name);
-            StorageError::custom(text)
+            StorageError::custom(Raised::with_text(error, text))
         })
     }
 

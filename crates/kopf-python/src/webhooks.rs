@@ -20,6 +20,7 @@ use crate::convert::{from_python, to_python};
 use crate::declaring::{duration, get, need};
 use crate::front::Front;
 use crate::queue::Entry;
+use crate::raised::Raised;
 use crate::resolving::{Failure, resolve};
 
 /// Returns the server in the settings.
@@ -152,7 +153,7 @@ impl WebhookServer for PyServer {
             };
             match ended {
                 Ok(None) => Ok(()),
-                Ok(Some(error)) => Err(error.into()),
+                Ok(Some(error)) => Err(error),
                 Err(_) => Err("the webhook server could not be started".into()),
             }
         }
@@ -171,7 +172,7 @@ impl fmt::Debug for PyServer {
 pub(crate) struct PyServing {
     front: Arc<Front>,
     operator: Arc<dyn Serving>,
-    done: Mutex<Option<oneshot::Sender<Option<String>>>>,
+    done: Mutex<Option<oneshot::Sender<Option<ServerError>>>>,
 }
 
 #[pymethods]
@@ -230,8 +231,14 @@ impl PyServing {
         Ok(())
     }
 
-    /// Ends the server, with an error unless it was cancelled.
-    fn finish(&self, error: Option<String>) {
+    /// Ends the server, with an error unless it was cancelled, and with its exception if it raised
+    /// one.
+    #[pyo3(signature = (error, exception=None))]
+    fn finish(&self, error: Option<String>, exception: Option<Py<PyAny>>) {
+        let error: Option<ServerError> = error.map(|text| match exception {
+            Some(exception) => Raised::of(exception, text).into(),
+            None => text.into(),
+        });
         if let Some(done) = self.done.lock().take() {
             let _ = done.send(error);
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from kopf._front import invocation
@@ -57,6 +57,8 @@ class Answers:
         offered = [self.handlers[name] for name, _ in candidates]
         state = {name: types.SimpleNamespace(retries=retries) for name, retries in candidates}
         chosen = fn(offered, state=state, **cause.kwargs)
+        if not isinstance(chosen, Iterable):
+            raise TypeError(f"the lifecycle {fn!r} returned {chosen!r}: must be a sequence of handlers")
         positions = {id(handler): number for number, handler in enumerate(offered)}
         return [positions[id(handler)] for handler in chosen if id(handler) in positions]
 
@@ -98,7 +100,7 @@ class Answers:
         self, storage: DiffBaseStorage, body: Any, extra_fields: list[list[str]],
     ) -> Any:
         """Builds an essence."""
-        return storage.build(body=Body(body), extra_fields=[tuple(field) for field in extra_fields])
+        return storage.build(body=Body(body), extra_fields={tuple(field) for field in extra_fields})
 
     def storage_fetch_essence(self, storage: DiffBaseStorage, body: Any) -> Any:
         """Reads the last handled essence."""

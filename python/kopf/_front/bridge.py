@@ -26,7 +26,7 @@ from kopf._front.causes import cause_var
 from kopf._front.credentials import AiohttpSession, ConnectionInfo
 from kopf._front.current import CurrentCall, bridge_var, call_var
 from kopf._front.errors import (
-    AdmissionError, ApplyError, HandlerChildrenRetry, PermanentError, TemporaryError,
+    AdmissionError, ApplyError, HandlerChildrenRetry, Outcome, PermanentError, TemporaryError,
 )
 from kopf._front.handlers import (
     ActivityHandler, ChildHandler, Handler, IndexingHandler, SpawningHandler, WatchingHandler, WebhookHandler,
@@ -76,11 +76,13 @@ class Bridge(answers.Answers, serving.ServingMixin):
         self.loggers = [logging.getLogger(name) for name in logger_names]
         self.redeclare: Callable[[], None]
         self.on_started: Callable[[], None]
-        self.on_ended: Callable[[str | None, str | None], None]
-        self.on_fatal: Callable[[BaseException], None]
+        self.on_ended: Callable[[str | None, str | None, BaseException | None], None]
+        self.on_fatal: Callable[[Handler, BaseException], None]
         self.detach()
         self.context = contextvars.copy_context()
         self.context.run(bridge_var.set, self)
+        #: Outcomes of the last calls of activity handlers, by activities and ids.
+        self.outcomes: dict[str, dict[str, Outcome]] = {}
         self._plans: dict[Any, typed.Plan | None] = {}
         self._daemon_pool: concurrent.futures.Executor | None = None
         self._finishing: set[asyncio.Task[None]] = set()
@@ -177,6 +179,8 @@ class Bridge(answers.Answers, serving.ServingMixin):
             forks.leave()
         native, handler = call.native, call.handler
         tracing.end(call)
+        # Before the result is passed to the engine, which may end in another thread.
+        self._remember(call, result=result)
         try:
             self.send_patch(call)
             if isinstance(handler, ActivityHandler):
@@ -191,7 +195,18 @@ class Bridge(answers.Answers, serving.ServingMixin):
             else:
                 self._finish_with(native, result)
         except Exception as exc:
+            self._remember(call, exception=exc)
             native.fail("permanent", _text(exc))
+
+    def _remember(
+        self, call: CurrentCall, *, result: Any = None, exception: BaseException | None = None,
+    ) -> None:
+        """Stores the outcome of an activity handler for `ActivityError`."""
+        if not isinstance(call.handler, ActivityHandler) or call.native.activity == "probe":
+            return
+        # They are used only when all handlers of the activity have ended.
+        outcome = Outcome(final=True, result=result, exception=exception)
+        self.outcomes.setdefault(call.native.activity or "", {})[call.handler.id] = outcome
 
     def _finish_with(self, native: NativeCall, result: Any) -> None:
         try:
@@ -202,7 +217,11 @@ class Bridge(answers.Answers, serving.ServingMixin):
     def _finish_activity(self, native: NativeCall, handler: ActivityHandler, result: Any) -> None:
         activity = native.activity
         if activity == "startup":
-            native.set_settings(self.settings)
+            try:
+                native.set_settings(self.settings)
+            except Exception as exc:
+                # The message names the setting. The frames are only those of the conversion.
+                raise PermanentError(_text(exc)).with_traceback(None) from None
             self.redeclare()
             native.finish(None)
         elif activity == "authentication":
@@ -266,14 +285,19 @@ class Bridge(answers.Answers, serving.ServingMixin):
                 self._send_warnings(call)
         except Exception as second:
             exc = second
+        if native.activity == "startup":
+            # The error may be ignored, and the settings changed before it are in effect.
+            with contextlib.suppress(Exception):
+                native.set_settings(self.settings)
+        if not isinstance(exc, Exception | asyncio.CancelledError):
+            # SystemExit and KeyboardInterrupt end the operator.
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self.loop.call_soon_threadsafe(self.on_fatal, call.handler, exc)
+        self._remember(call, exception=_trimmed(exc))
         try:
             self._report(native, exc)
         except Exception as third:  # an invalid delay or code: the engine needs a result
             native.fail("permanent", f"{type(exc).__qualname__} cannot be handled: {_text(third)}")
-        if not isinstance(exc, Exception | asyncio.CancelledError):
-            # SystemExit and KeyboardInterrupt end the operator.
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                self.loop.call_soon_threadsafe(self.on_fatal, exc)
 
     def _report(self, native: NativeCall, exc: BaseException) -> None:
         message = _text(exc) or repr(exc)
@@ -288,6 +312,11 @@ class Bridge(answers.Answers, serving.ServingMixin):
                 native.fail("permanent", message)
             case asyncio.CancelledError() if native.is_cancelled:
                 native.fail("cancelled", message)
+            case BaseException() if not isinstance(exc, Exception | asyncio.CancelledError):
+                # The exception is logged when the operator stops. The handler is called again by
+                # the next process.
+                delay = _seconds(self.settings.execution.default_backoff)
+                native.fail("temporary", f"{exc!r}. The operator exits.", delay=delay)
             case _:
                 native.fail("arbitrary", message, exception=_trimmed(exc))
 
@@ -307,6 +336,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         logger = self.loggers[number]
         if not logger.isEnabledFor(level):
             return
+        exception = _trimmed(exception) if exception is not None else None
         exc_info = (type(exception), exception, exception.__traceback__) if exception else None
         extra: dict[str, Any] | None = None
         if ref is not None:
@@ -362,7 +392,9 @@ class Bridge(answers.Answers, serving.ServingMixin):
         """Fails a future, unless it is cancelled."""
         if future.done():
             return
-        if kind == "unfinished":
+        if kind == "raised":
+            future.set_exception(detail)
+        elif kind == "unfinished":
             future.set_exception(HandlerChildrenRetry(delay=detail))
         elif kind == "permanent":
             future.set_exception(PermanentError(detail))
@@ -375,15 +407,18 @@ class Bridge(answers.Answers, serving.ServingMixin):
         """Handles the end of the startup activity."""
         self.on_started()
 
-    def ended(self, kind: str | None, message: str | None) -> None:
+    def ended(
+        self, kind: str | None, message: str | None, exception: BaseException | None,
+    ) -> None:
         """Handles the end of the engine."""
-        self.on_ended(kind, message)
+        self.on_ended(kind, message, exception)
 
     def detach(self) -> None:
         """Drops the references to the running operator and its engine."""
         self.redeclare = self.on_started = lambda: None
-        self.on_ended = lambda kind, message: None
-        self.on_fatal = lambda exc: None
+        self.on_ended = lambda kind, message, exception: None
+        self.on_fatal = lambda handler, exc: None
+        self.outcomes = {}
         vars(self).pop("engine", None)
 
     def close(self) -> None:
@@ -416,7 +451,7 @@ def _seconds(delay: Any) -> float | None:
     return None if delay is None else float(delay)
 
 
-_OWN_FILES = {__file__, execution.__file__}
+_OWN_FILES = {__file__, answers.__file__, execution.__file__, serving.__file__}
 
 
 def _trimmed(exc: BaseException) -> BaseException:

@@ -100,6 +100,9 @@ class ClusterClient:
 
     def create(self, manifest: Mapping[str, Any], *, namespace: str | None = None) -> Any:
         """Creates an object from a manifest and returns it; waits until CRDs are established."""
+        missing = [key for key in ("apiVersion", "kind") if not manifest.get(key)]
+        if missing:
+            raise ValueError(f"invalid manifest: {missing[0]} is missing: {dict(manifest)!r}")
         api_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
         root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
         resource = self._resource_of(root, kind)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
+from collections.abc import Collection, Mapping
 
 
 class ErrorsMode(enum.Enum):
@@ -74,10 +76,21 @@ class AccessError(Exception):
     """The API rejected or could not use the current credentials."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The outcome of the last call of a handler."""
+
+    final: bool
+    delay: float | None = None
+    result: object | None = None
+    exception: BaseException | None = None
+    subrefs: Collection[str] = ()
+
+
 class ActivityError(Exception):
     """An activity failed. ``outcomes`` maps handler ids to their outcomes."""
 
-    def __init__(self, msg: str, *, outcomes: object) -> None:
+    def __init__(self, msg: str, *, outcomes: Mapping[str, Outcome]) -> None:
         super().__init__(msg)
         self.outcomes = outcomes
 

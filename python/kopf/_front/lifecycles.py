@@ -69,7 +69,6 @@ def get_default_lifecycle() -> LifeCycleFn:
 def set_default_lifecycle(lifecycle: LifeCycleFn | None) -> None:
     """Sets the lifecycle of operators without their own; ``None`` restores :func:`asap`."""
     global _default_lifecycle
-    if _default_lifecycle is not asap and lifecycle is not None:
-        logger.warning("The default lifecycle is already set to %s, overriding it to %s.",
-                       _default_lifecycle, lifecycle)
+    logger.warning("The default lifecycle is already set to %s, overriding it to %s.",
+                   _default_lifecycle, lifecycle)
     _default_lifecycle = lifecycle if lifecycle is not None else asap

@@ -11,6 +11,8 @@ import traceback
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 
+from kopf._front import tracebacks
+
 __all__ = ["describe_failure", "preload"]
 
 #: The attribute of exceptions with the file or module whose loading raised them.
@@ -82,18 +84,11 @@ def describe_failure(exc: BaseException) -> str | None:
 
 
 def _user_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Returns the traceback without the first frames of Kopf, click and importlib."""
+    """Returns the frames of the user's code: without the callers of the loader, and without Kopf."""
     last: TracebackType | None = None
     entry = trace
     while entry is not None:
         if entry.tb_frame.f_code.co_filename == __file__:
             last = entry
         entry = entry.tb_next
-    entry = last.tb_next if last is not None else trace
-    while entry is not None and _is_import_machinery(entry.tb_frame.f_code.co_filename):
-        entry = entry.tb_next
-    return entry
-
-
-def _is_import_machinery(filename: str) -> bool:
-    return filename.startswith("<frozen importlib") or filename == importlib.__file__
+    return tracebacks.without_own(last.tb_next if last is not None else trace)

@@ -7,7 +7,7 @@ are described here and evaluated natively.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kopf._front import diffbase, lifecycles, progress
@@ -220,6 +220,7 @@ def lower_lifecycle(lifecycle: Any) -> Any:
 
 def describe_progress_storage(storage: Any) -> dict[str, Any] | None:
     """Describes a provided progress storage; ``None`` if methods are overridden."""
+    _verify(storage, "ProgressStorage", ("fetch", "store", "purge", "touch", "clear", "flush"))
     kind = _provided(storage, {
         progress.AnnotationsProgressStorage: "annotations",
         progress.StatusProgressStorage: "status",
@@ -263,6 +264,7 @@ def _status_progress(storage: Any) -> dict[str, Any]:
 
 def describe_diffbase_storage(storage: Any) -> dict[str, Any] | None:
     """Describes a provided diff-base storage; ``None`` if methods are overridden."""
+    _verify(storage, "DiffBaseStorage", ("build", "fetch", "store"))
     kind = _provided(storage, {
         diffbase.AnnotationsDiffBaseStorage: "annotations",
         diffbase.StatusDiffBaseStorage: "status",
@@ -283,6 +285,12 @@ def describe_diffbase_storage(storage: Any) -> dict[str, Any] | None:
         case "multi":
             return {"kind": kind, "storages": list(storage.storages)}
     return None
+
+
+def _verify(storage: Any, name: str, methods: Iterable[str]) -> None:
+    missing = [method for method in methods if not callable(getattr(storage, method, None))]
+    if missing:
+        raise TypeError(f"must be a kopf.{name}, but has no method {missing[0]}()")
 
 
 def _provided(storage: Any, classes: Mapping[type, str]) -> str | None:

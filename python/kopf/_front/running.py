@@ -14,14 +14,14 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kopf._front import fixing, flags, lifecycles, loggers, lowering, schemas, signals
 from kopf._front.configuration import OperatorSettings
 from kopf._front.ephemera import Memo, OperatorIndexers
-from kopf._front.errors import ActivityError, LoginError
-from kopf._front.handlers import ActivityHandler, IndexingHandler
+from kopf._front.errors import ActivityError, LoginError, Outcome
+from kopf._front.handlers import ActivityHandler, Handler, IndexingHandler
 from kopf._front.registries import OperatorRegistry, get_default_registry
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ SETTINGS_INTERVAL = 5.0
 
 #: Time for which the exiting interpreter waits for operators in daemonic threads, in seconds.
 EXIT_TIMEOUT = 10.0
+
+
+#: The kind and the message of the engine's error, and the exception of a callback that caused it.
+_End = tuple[str | None, str | None, BaseException | None]
 
 
 class OperatorError(RuntimeError):
@@ -197,6 +201,10 @@ async def operator(
         settings.peering.standalone = standalone
     if priority is not None:
         settings.peering.priority = priority
+    try:
+        definitions = schemas.to_manifests(schemas.declared())
+    except ValueError as exc:
+        raise OperatorError(str(exc)) from exc
     running = RunningOperator(
         registry=registry if registry is not None else get_default_registry(),
         settings=settings,
@@ -211,7 +219,7 @@ async def operator(
                 lifecycle if lifecycle is not None else lifecycles.get_default_lifecycle()),
             "memo": memo if memo is not None else Memo(),
             "copy": _copy_memo,
-            "definitions": schemas.to_manifests(schemas.declared()),
+            "definitions": definitions,
         },
     )
     await running.run(stop_flag, ready_flag)
@@ -251,7 +259,7 @@ class RunningOperator:
         self.bridge.redeclare = self.declare
         self.bridge.on_fatal = self._set_fatal
         self.bridge.on_ended = self._set_ended
-        self._ended: asyncio.Future[tuple[str | None, str | None]] = self.loop.create_future()
+        self._ended: asyncio.Future[_End] = self.loop.create_future()
         self._fatal: BaseException | None = None
         self._levels_checked = 0.0
         self._settings_checked = 0.0
@@ -283,17 +291,19 @@ class RunningOperator:
             _running.add(self)
             stack.enter_context(signals.handled(self._on_signal))
             stack.enter_context(flags.watched(self.loop, stop_flag, self._on_stop_flag))
-            kind, message = await self._wait()
+            kind, message, exception = await self._wait()
+            outcomes = self.bridge.outcomes
         if self._fatal is not None:
             raise self._fatal
         if kind == "login":
-            raise LoginError(message)
-        if kind == "activity":
-            raise ActivityError(message or "", outcomes={})
+            raise LoginError(message) from _first_failure(outcomes.get("authentication", {}))
+        if kind in outcomes:
+            of_activity = outcomes[kind]
+            raise ActivityError(message or "", outcomes=of_activity) from _first_failure(of_activity)
         if kind is not None:
-            raise OperatorError(message)
+            raise OperatorError(message) from exception
 
-    async def _wait(self) -> tuple[str | None, str | None]:
+    async def _wait(self) -> _End:
         try:
             return await asyncio.shield(self._ended)
         except asyncio.CancelledError:
@@ -341,13 +351,16 @@ class RunningOperator:
         self.engine.set_levels(self.bridge.levels())
         self._levels_checked = time.monotonic()
 
-    def _set_ended(self, kind: str | None, message: str | None) -> None:
+    def _set_ended(
+        self, kind: str | None, message: str | None, exception: BaseException | None,
+    ) -> None:
         if not self._ended.done():
-            self._ended.set_result((kind, message))
+            self._ended.set_result((kind, message, exception))
 
-    def _set_fatal(self, exc: BaseException) -> None:
+    def _set_fatal(self, handler: Handler, exc: BaseException) -> None:
         if self._fatal is None:
             self._fatal = exc
+        logger.error("%s raised %r. Operator is stopping.", handler, exc, exc_info=exc)
         self.engine.stop()
 
     def _on_stop_flag(self, value: Any) -> None:
@@ -358,7 +371,9 @@ class RunningOperator:
     def _on_signal(self, name: str) -> None:
         logger.info("Signal %s is received. Operator is stopping.", name)
         self._limit_exit()
-        self.engine.stop()
+        # If a handler blocks the loop, its result must not be abandoned: the time for exiting
+        # begins when the loop responds.
+        self.loop.call_soon_threadsafe(self.engine.stop)
 
     def _limit_exit(self) -> None:
         """Kills the process if it does not exit in time."""
@@ -374,6 +389,10 @@ class RunningOperator:
         timer = threading.Timer(timeout, kill)
         timer.daemon = True
         timer.start()
+
+
+def _first_failure(outcomes: Mapping[str, Outcome]) -> BaseException | None:
+    return next((one.exception for one in outcomes.values() if one.exception is not None), None)
 
 
 _running: weakref.WeakSet[RunningOperator] = weakref.WeakSet()

@@ -42,7 +42,7 @@ class _Sandbox(click.Group):
 
 
 @click.group(cls=_Sandbox, invoke_without_command=True)
-@click.option("--port", type=int, help="Port to listen on; default: any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; default: any free one.")
 @click.option("--address", help="IP address to listen on; default: loopback.")
 @click.option("--rbac", is_flag=True, help="Check every request against roles and bindings.")
 @click.option("--kubeconfig", type=click.Path(dir_okay=False), help="File for the credentials.")

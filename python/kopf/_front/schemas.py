@@ -62,6 +62,9 @@ def crd(
     """
 
     def decorator(cls: _C) -> _C:
+        # A class with annotations can become a dataclass by the next decorator.
+        if not getattr(cls, "__annotations__", None):
+            _verify_model(cls)
         name = kind or cls.__name__.removesuffix("Spec")
         _declared[group, plural, version] = Declaration(
             model=cls,
@@ -83,6 +86,17 @@ def crd(
     return decorator
 
 
+def _verify_model(model: type) -> None:
+    from kopf._front import structural
+
+    if not structural.is_model(model):
+        name = getattr(model, "__qualname__", repr(model))
+        raise ValueError(
+            f"{name} of @kopf.crd is not a model: derive it from pydantic.BaseModel, or decorate it "
+            f"with @dataclasses.dataclass"
+        )
+
+
 def declared() -> list[Declaration]:
     """Returns all declarations of the process, in the order of declaration."""
     return list(_declared.values())
@@ -100,7 +114,14 @@ def to_yaml(declarations: Iterable[Declaration]) -> str:
     """Returns the CRDs as YAML documents."""
     import yaml
 
-    text: str = yaml.safe_dump_all(to_manifests(declarations), sort_keys=False, width=100)
+    class Dumper(yaml.SafeDumper):
+        """A dumper that repeats equal parts, because tools for manifests do not all read anchors."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    manifests = to_manifests(declarations)
+    text: str = yaml.dump_all(manifests, Dumper=Dumper, sort_keys=False, width=100)
     return text
 
 
@@ -138,6 +159,9 @@ def _version(declaration: Declaration, stored: bool) -> dict[str, Any]:
 def _schema(declaration: Declaration) -> dict[str, Any]:
     from kopf._front import structural
 
+    for model in (declaration.model, declaration.status):
+        if model is not None:
+            _verify_model(model)
     schema = structural.schema_of(declaration.model)
     status = {"type": "object", **structural.ANYTHING}
     if declaration.status is not None:

@@ -106,6 +106,7 @@ async def _serve(loop: asyncio.AbstractEventLoop, server: Any, serving: Serving)
 
     serving_var.set(serving)
     error: str | None = None
+    exception: Exception | None = None
     try:
         async with contextlib.AsyncExitStack() as stack:
             if hasattr(server, "__aenter__") and hasattr(server, "__aexit__"):
@@ -119,9 +120,9 @@ async def _serve(loop: asyncio.AbstractEventLoop, server: Any, serving: Serving)
     except asyncio.CancelledError:
         pass
     except Exception as exc:
-        error = f"{type(exc).__name__}: {exc}"
+        error, exception = f"{type(exc).__name__}: {exc}", exc
     finally:
-        serving.finish(error)
+        serving.finish(error, exception)
 
 
 async def _review(

@@ -61,9 +61,9 @@ def _handlers() -> list[dict[str, Any]]:
         if isinstance(handler, ActivityHandler):
             continue
         spec = lowering.lower(handler)
-        selector = spec.get("selector")
-        if selector is not None and selector["callable"] is not None:
-            selector["callable"] = _on_fields(selector["callable"])
+        for selector in (spec.get("selector"), *spec.get("owns", ())):
+            if selector is not None and selector["callable"] is not None:
+                selector["callable"] = _on_fields(selector["callable"])
         described.append(spec)
     return described
 

@@ -21,8 +21,8 @@ def handled(callback: Callable[[str], None]) -> Iterator[None]:
     """Handles termination signals in the main thread; restores the former handlers at the end.
 
     The first signal stops the operator, the second one ends the process with the exit code 1.
-    Handlers of `signal` are used instead of those of the loop, because they run even if a function
-    blocks the loop.
+    Handlers of `signal` are used instead of those of the loop, so that the second signal ends the
+    process even if a function blocks the loop.
     """
     if threading.current_thread() is not threading.main_thread():
         logger.warning("OS signals are ignored: running not in the main thread.")

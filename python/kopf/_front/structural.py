@@ -15,7 +15,7 @@ from typing import Any
 from kopf._front.structures import hints, key_of
 from kopf._front.typed import is_pydantic
 
-__all__ = ["schema_of"]
+__all__ = ["is_model", "schema_of"]
 
 #: The schema of arbitrary values.
 ANYTHING: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
@@ -27,6 +27,11 @@ _KEPT = (
     "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties",
     "maxProperties", "required",
 )  # fmt: skip
+
+
+def is_model(model: Any) -> bool:
+    """Returns `True` for models of pydantic and dataclasses."""
+    return is_pydantic(model) or (isinstance(model, type) and dataclasses.is_dataclass(model))
 
 
 def schema_of(model: type) -> dict[str, Any]:

@@ -27,7 +27,7 @@ const SIGNERS: [&str; 4] = [
 /// The default and maximum validity of a certificate, in seconds.
 const ONE_YEAR: i64 = 365 * 24 * 3600;
 /// The minimum validity of a certificate, in seconds.
-const TEN_MINUTES: i64 = 600;
+const MIN_SECONDS: i64 = 600;
 
 pub(crate) fn is_request(kind: &Kind) -> bool {
     &*kind.group == "certificates.k8s.io"
@@ -110,7 +110,7 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
         errors.push(FieldError::required("spec.usages", ""));
     }
     let seconds = object.pointer("/spec/expirationSeconds");
-    if let Some(seconds) = seconds.filter(|seconds| seconds.as_i64() < Some(TEN_MINUTES)) {
+    if let Some(seconds) = seconds.filter(|seconds| seconds.as_i64() < Some(MIN_SECONDS)) {
         let why = "may not specify a duration less than 600 seconds (10 minutes)";
         errors.push(FieldError::invalid("spec.expirationSeconds", seconds, why));
     }

@@ -7,6 +7,7 @@ from kopf._front.errors import (
     HandlerChildrenRetry,
     HandlerRetriesError,
     HandlerTimeoutError,
+    Outcome,
     PermanentError,
     TemporaryError,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "HandlerTimeoutError",
     "LifeCycleFn",
     "Logger",
+    "Outcome",
     "PermanentError",
     "State",
     "TemporaryError",

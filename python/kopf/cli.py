@@ -313,7 +313,8 @@ def run(
 
             with reported():
                 cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port))
-            click.echo(sandboxes.greeting(cluster, "The operator runs on a sandbox"))
+            page = sandboxes.open_page(cluster)
+            click.echo(sandboxes.greeting(cluster, "The operator runs on a sandbox", page))
             clusterwide = not namespaces
         loaders.preload(paths=paths, modules=modules)
         _check_replicas(settings, __controls.registry or registries.get_default_registry())

@@ -6,6 +6,8 @@ import os
 import pathlib
 import stat
 import sys
+import urllib.error
+import urllib.request
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 import kopf
 from kopf import testing
+from kopf._front import sandboxes
 from kopf._front.clients import ClusterError
 
 CRD = {
@@ -138,6 +141,22 @@ def test_objects_are_created_changed_and_deleted(cluster: testing.sandbox) -> No
     assert [item["metadata"]["name"] for item in cluster.all("things")] == ["one"]
     cluster.delete("things", "one")
     assert cluster.wait("things", "one") is None
+
+
+@pytest.mark.native
+def test_page_shows_resources_that_are_defined_later() -> None:
+    thing = {"apiVersion": "kopf.dev/v1", "kind": "Thing", "metadata": {"name": "one"}}
+    with testing.sandbox() as cluster:
+        url = sandboxes.open_page(cluster)
+        with urllib.request.urlopen(url.replace("/?", "/api/stream?"), timeout=60) as stream:
+            cluster.create(CRD)
+            cluster.create(thing)
+            changes = next(line for line in stream if b"things.kopf.dev" in line)
+            assert b'"name":"one"' in changes
+            cluster.delete("customresourcedefinitions", "things.kopf.dev")
+            next(line for line in stream if line.startswith(b'data: ["'))
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url, timeout=60)
 
 
 @pytest.mark.native

@@ -233,6 +233,17 @@ impl Query<'_> {
     }
 }
 
+/// Returns the resource of CRDs.
+pub(crate) fn definitions() -> Resource {
+    Resource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        plural: "customresourcedefinitions".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        ..Resource::default()
+    }
+}
+
 /// Returns the resource of k8s-events.
 pub(crate) fn events() -> Resource {
     Resource {

@@ -4,8 +4,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kopf_client::Client;
 use kopf_core::failure::describe;
 use kopf_core::sync::Mutex;
+use kopf_inspect::{Cluster, Page, Storages};
 use kopf_sandbox::manifests::{Manifests, dropped_owners};
 use kopf_sandbox::simulation::Simulation;
 use kopf_sandbox::{Listen, Listening};
@@ -14,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 
 use crate::convert::to_python;
 use crate::declaring::get;
@@ -38,6 +41,8 @@ struct Running {
     runtime: Runtime,
     sandbox: kopf_sandbox::Sandbox,
     listening: Listening,
+    /// Served pages of `kopf ui`.
+    pages: JoinSet<()>,
 }
 
 #[pymethods]
@@ -83,6 +88,24 @@ impl Sandbox {
         self.with(|running| running.listening.kubeconfig())
     }
 
+    /// Serves the page of `kopf ui` until the server stops. Returns its URL.
+    fn open_page(&self, py: Python<'_>) -> PyResult<String> {
+        let (handle, service) = self.with(|running| {
+            let handle = running.runtime.handle().clone();
+            (handle, running.sandbox.service())
+        })?;
+        let cluster = Cluster::new(&Client::from_service(service, "default"));
+        let opened =
+            py.detach(|| handle.block_on(Page::open(cluster, Storages::default(), &[], 0)));
+        let page = opened.map_err(|error| failed(error.into()))?;
+        let url = page.url();
+        if let Some(running) = self.running.lock().as_mut() {
+            let serving = async move { page.serve(None).await };
+            running.pages.spawn_on(serving, &handle);
+        }
+        Ok(url)
+    }
+
     /// Stops the server.
     fn stop(&self, py: Python<'_>) {
         let running = self.running.lock().take();
@@ -92,8 +115,10 @@ impl Sandbox {
                     runtime,
                     sandbox,
                     listening,
+                    mut pages,
                 } = running;
                 runtime.block_on(async {
+                    pages.shutdown().await;
                     listening.shutdown().await;
                     sandbox.shutdown().await;
                 });
@@ -217,6 +242,7 @@ impl Sandbox {
             runtime,
             sandbox,
             listening,
+            pages: JoinSet::new(),
         };
         Ok((running, warning))
     }

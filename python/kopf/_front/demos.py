@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from kopf._front.sandboxes import sandbox, wait_for_signal
+from kopf._front.sandboxes import open_page, sandbox, wait_for_signal
 
 __all__ = ["run"]
 
@@ -87,7 +87,7 @@ def run(*, once: bool = False) -> None:
                 patch = '{"spec": {"loaves": 50}}'
                 _explain(f"kubectl patch bakery corner --type merge -p '{patch}'")
                 _explain("kubectl delete bakery corner")
-                _explain("kopf ui")
+                _step(f"Or in a browser: {open_page(cluster)}")
                 wait_for_signal()
     click.echo("stopped")
 

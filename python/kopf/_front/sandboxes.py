@@ -18,7 +18,7 @@ from kopf._front.clients import ClusterClient
 if TYPE_CHECKING:
     from kopf import _kopf
 
-__all__ = ["greeting", "read_manifest", "sandbox", "sandbox_fixture", "wait_for_signal"]
+__all__ = ["greeting", "open_page", "read_manifest", "sandbox", "sandbox_fixture", "wait_for_signal"]
 
 #: A file or folder with manifests, or an object.
 Manifest = str | os.PathLike[str] | Mapping[str, Any]
@@ -268,18 +268,24 @@ def sandbox_fixture(
     return cluster
 
 
-def greeting(cluster: sandbox, title: str) -> str:
-    """Returns instructions for using the sandbox from another terminal."""
+def open_page(cluster: sandbox) -> str:
+    """Serves the page of `kopf ui` until the sandbox stops; returns its URL."""
+    return cluster._started().open_page()
+
+
+def greeting(cluster: sandbox, title: str, page: str | None = None) -> str:
+    """Returns instructions for using the sandbox from another terminal or in a browser."""
     folder = cluster._options["data"]
+    browser = "" if page is None else f"  browser     {page}\n"
     end = "deletes all objects" if folder is None else f"keeps the objects in {folder}"
     return (
         f"{title}: a Kubernetes API in memory, without nodes.\n"
         f"  listens on  {cluster.url}\n"
         f"  kubeconfig  {cluster.kubeconfig}\n"
+        f"{browser}"
         f"In another terminal:\n"
         f"  export KUBECONFIG={shlex.quote(cluster.kubeconfig)}\n"
         f"  kubectl get all -A\n"
-        f"  kopf ui\n"
         f"Ctrl-C stops it and {end}."
     )
 

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::access::Access;
 use super::rows::Rows;
+use super::watched::Watched;
 use crate::cluster::Cluster;
 use crate::explanation::Explanation;
 use crate::failure::{Failure, request_failure};
-use crate::kinds::full;
 use crate::object_ref::ObjectRef;
 use crate::storages::Storages;
 use crate::writing::{Retriggered, absent, retrigger};
@@ -21,7 +21,7 @@ use crate::writing::{Retriggered, absent, retrigger};
 pub(super) struct Api {
     pub(super) cluster: Cluster,
     pub(super) storages: Storages,
-    pub(super) kinds: Vec<Arc<Resource>>,
+    pub(super) watched: Watched,
     pub(super) rows: Rows,
     pub(super) access: Access,
 }
@@ -57,9 +57,8 @@ impl Api {
     pub(super) async fn overview(&self) -> Value {
         let now = Cluster::now();
         let peers = self.cluster.peers().await;
-        let kinds: Vec<_> = self.kinds.iter().map(|resource| full(resource)).collect();
         json!({
-            "kinds": kinds,
+            "kinds": self.watched.names(),
             "peers": peers.iter().map(|peer| peer.to_value(now)).collect::<Vec<_>>(),
             "problems": self.rows.problems(),
         })
@@ -68,10 +67,10 @@ impl Api {
     /// Explains the state of one object.
     pub(super) async fn explain(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
         let resource = self.resource(fields)?;
-        let object = fields.object_ref(resource)?;
+        let object = fields.object_ref(&resource)?;
         let found = self
             .cluster
-            .get(resource, object.namespace, object.name)
+            .get(&resource, object.namespace, object.name)
             .await
             .map_err(|error| request_failure(format!("cannot read {object}"), &error))?;
         let body = found.ok_or_else(|| Problem {
@@ -87,7 +86,7 @@ impl Api {
     /// Calls the handlers of an object again.
     pub(super) async fn retrigger(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
         let resource = self.resource(fields)?;
-        let object = fields.object_ref(resource)?;
+        let object = fields.object_ref(&resource)?;
         let handler = fields.get("handler").filter(|id| !id.is_empty());
         let done = retrigger(&self.cluster, object, &self.storages, handler).await?;
         let text = match done {
@@ -98,11 +97,10 @@ impl Api {
         Ok(json!({"result": text}))
     }
 
-    fn resource(&self, fields: &Fields<'_>) -> Result<&Resource, Problem> {
+    fn resource(&self, fields: &Fields<'_>) -> Result<Arc<Resource>, Problem> {
         let kind = fields.get("kind").unwrap_or_default();
-        let mut kinds = self.kinds.iter().map(Arc::as_ref);
-        kinds
-            .find(|resource| full(resource) == kind)
+        self.watched
+            .find(kind)
             .ok_or_else(|| Problem::bad(format!("the resource {kind:?} is not watched")))
     }
 }

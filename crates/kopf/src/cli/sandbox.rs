@@ -1,14 +1,16 @@
 //! `run --sandbox`: the operator with an embedded Kubernetes API server.
 //!
-//! The operator calls it without a socket; kubectl connects to a local port. It stops with the
-//! process.
+//! The operator calls it without a socket; kubectl connects to a local port, and browsers to the
+//! page of `kopf ui`. It stops with the process.
 
 use std::io::Write as _;
 use std::path::Path;
 
 use kopf_client::Client;
+use kopf_inspect::{Cluster, Page, Storages};
 use kopf_sandbox::manifests::{self, Loaded, Manifests};
 use kopf_sandbox::{KubeconfigFile, Listen, Listening, Sandbox};
+use tokio::task::JoinSet;
 
 use super::failure::{Failure, of_manifests};
 use super::options::SandboxOptions;
@@ -52,13 +54,28 @@ impl Prepared {
         })?;
         let kubeconfig = KubeconfigFile::write(None, &listening)
             .map_err(|error| Failure::new("The kubeconfig cannot be written", &error))?;
+        let mut tasks = JoinSet::new();
+        let page = open_page(&sandbox, &mut tasks).await?;
         Ok(Embedded {
             sandbox,
             listening,
             kubeconfig,
             loaded,
+            page,
+            tasks,
         })
     }
+}
+
+/// Serves the page of `kopf ui`. Returns its URL.
+async fn open_page(sandbox: &Sandbox, tasks: &mut JoinSet<()>) -> Result<String, Failure> {
+    let cluster = Cluster::new(&Client::from_service(sandbox.service(), "default"));
+    let page = Page::open(cluster, Storages::default(), &[], 0).await;
+    let page =
+        page.map_err(|error| Failure::new("The page of kopf ui cannot be opened", &error))?;
+    let url = page.url();
+    tasks.spawn(async move { page.serve(None).await });
+    Ok(url)
 }
 
 fn shown(name: &Path) -> String {
@@ -75,6 +92,9 @@ pub(super) struct Embedded {
     listening: Listening,
     kubeconfig: KubeconfigFile,
     loaded: Vec<Loaded>,
+    /// The URL of the page of `kopf ui`.
+    page: String,
+    tasks: JoinSet<()>,
 }
 
 impl Embedded {
@@ -99,20 +119,22 @@ impl Embedded {
             "The operator runs on a sandbox: a Kubernetes API in memory, without nodes.\n  \
                listens on  {}\n  \
                kubeconfig  {}\n  \
-               loaded      {loaded}\n\
+               loaded      {loaded}\n  \
+               browser     {}\n\
              In another terminal:\n  \
                export KUBECONFIG={}\n  \
-               kubectl get all -A\n  \
-               kopf ui\n\
+               kubectl get all -A\n\
              Ctrl-C ends it, and all objects with it.\n",
             self.listening.url(),
             self.kubeconfig.path().display(),
+            self.page,
             self.kubeconfig.quoted_path(),
         )
     }
 
-    pub(super) async fn shutdown(self) {
+    pub(super) async fn shutdown(mut self) {
         drop(self.kubeconfig);
+        self.tasks.shutdown().await;
         self.listening.shutdown().await;
         self.sandbox.shutdown().await;
     }
@@ -149,6 +171,9 @@ mod tests {
             greeting.contains("\n  loaded      0 objects\n"),
             "{greeting}"
         );
+        let page = greeting.split_once("\n  browser     http://").unwrap().1;
+        let (address, _) = page.split_once('/').unwrap();
+        std::net::TcpStream::connect(address).unwrap();
         let version = embedded.client().get_json("/version").await.unwrap();
         assert!(version["gitVersion"].is_string());
         assert!(path.exists());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::matching::Attributes;
 use super::review_request;
-use crate::cel::{self, CelValue, Expression, Variables, dynamic};
+use crate::cel::{CelValue, Expression, Variables, dynamic};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::label_rules::label_key_errors;
 
@@ -83,10 +83,10 @@ pub(super) fn variables(
 ) -> Variables {
     let mut variables = Variables::default();
     let value = |object: Option<&Value>| object.map_or(CelValue::Null, dynamic);
-    variables.add("object", value(object), object.map_or(1, cel::nodes));
-    variables.add("oldObject", value(old), old.map_or(1, cel::nodes));
+    variables.add("object", value(object));
+    variables.add("oldObject", value(old));
     let request = review_request::facts(attributes);
-    variables.add("request", dynamic(&request), cel::nodes(&request));
+    variables.add("request", dynamic(&request));
     variables
 }
 

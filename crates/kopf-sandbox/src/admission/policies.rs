@@ -332,10 +332,9 @@ impl Policy {
     ) -> std::result::Result<Option<Variables>, String> {
         let mut all = variables(facts.attributes, facts.object, facts.old);
         let value = |value: Option<&Value>| value.map_or(CelValue::Null, dynamic);
-        all.add("params", value(params), params.map_or(1, cel::nodes));
+        all.add("params", value(params));
         let namespace = facts.namespace;
-        let nodes = namespace.map_or(1, cel::nodes);
-        all.add("namespaceObject", value(namespace), nodes);
+        all.add("namespaceObject", value(namespace));
         match self.conditions.evaluate(&all) {
             Match::Yes => {}
             Match::No => return Ok(None),
@@ -344,13 +343,13 @@ impl Policy {
         let mut computed: BTreeMap<String, CelValue> = BTreeMap::new();
         for (name, rule) in &self.variables {
             let known = computed.clone().into_iter();
-            all.add("variables", cel::map(known), self.variables.len() as u64);
+            all.add("variables", cel::map(known));
             // A variable that fails is undefined where it is used.
             if let Ok(value) = rule.evaluate(&all) {
                 computed.insert(name.clone(), value);
             }
         }
-        all.add("variables", cel::map(computed), self.variables.len() as u64);
+        all.add("variables", cel::map(computed));
         Ok(Some(all))
     }
 

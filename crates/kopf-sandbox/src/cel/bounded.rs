@@ -9,7 +9,7 @@ use kube_cel::cel::{Context, ExecutionError, ResolveResult, Value};
 use super::OUT_OF_BUDGET;
 
 /// Maximum size of a string, in bytes. Objects have at most 3 MiB.
-const MAX_BYTES: usize = 16 << 20;
+pub(super) const MAX_BYTES: usize = 16 << 20;
 
 /// Maximum number of items of a generated list.
 const MAX_ITEMS: i64 = 1_000_000;

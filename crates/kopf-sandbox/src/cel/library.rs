@@ -1,44 +1,22 @@
 //! Functions available in all expressions.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::{Context, ResolveResult, Value};
+use kube_cel::cel::Context;
 
-/// Names of types, which are values in CEL. Here they are strings.
-const TYPES: [&str; 12] = [
-    "bool",
-    "bytes",
-    "double",
-    "duration",
-    "dyn",
-    "int",
-    "list",
-    "map",
-    "null_type",
-    "string",
-    "timestamp",
-    "uint",
-];
+use super::opaque::TYPES;
 
 /// Names of all functions and methods, including those of policies.
-const FUNCTIONS: [&str; 155] = [
-    "abs",
+const FUNCTIONS: [&str; 136] = [
     "add",
     "allowed",
     "asApproximateFloat",
     "asInteger",
     "authorizer",
-    "bitAnd",
-    "bitNot",
-    "bitOr",
-    "bitShiftLeft",
-    "bitShiftRight",
-    "bitXor",
     "bool",
     "byte",
     "bytes",
-    "ceil",
     "charAt",
     "check",
     "cidr",
@@ -48,7 +26,6 @@ const FUNCTIONS: [&str; 155] = [
     "containsIP",
     "date",
     "datetime",
-    "decode",
     "distinct",
     "dns1035Label",
     "dns1035LabelPrefix",
@@ -59,7 +36,6 @@ const FUNCTIONS: [&str; 155] = [
     "double",
     "duration",
     "dyn",
-    "encode",
     "endsWith",
     "equivalent",
     "error",
@@ -71,7 +47,6 @@ const FUNCTIONS: [&str; 155] = [
     "findAll",
     "first",
     "flatten",
-    "floor",
     "format",
     "getDate",
     "getDayOfMonth",
@@ -89,7 +64,6 @@ const FUNCTIONS: [&str; 155] = [
     "getQuery",
     "getScheme",
     "getSeconds",
-    "greatest",
     "group",
     "hasValue",
     "indexOf",
@@ -100,19 +74,16 @@ const FUNCTIONS: [&str; 155] = [
     "isCIDRv4",
     "isCIDRv6",
     "isCanonical",
-    "isFinite",
     "isGlobalUnicast",
     "isGreaterThan",
     "isIP",
     "isIPv4",
     "isIPv6",
-    "isInf",
     "isInteger",
     "isLessThan",
     "isLinkLocalMulticast",
     "isLinkLocalUnicast",
     "isLoopback",
-    "isNaN",
     "isQuantity",
     "isSemver",
     "isSorted",
@@ -123,7 +94,6 @@ const FUNCTIONS: [&str; 155] = [
     "labelValue",
     "last",
     "lastIndexOf",
-    "least",
     "lowerAscii",
     "major",
     "masked",
@@ -137,8 +107,6 @@ const FUNCTIONS: [&str; 155] = [
     "none",
     "of",
     "ofNonZeroValue",
-    "optFlatMap",
-    "optMap",
     "or",
     "orValue",
     "patch",
@@ -152,7 +120,6 @@ const FUNCTIONS: [&str; 155] = [
     "replace",
     "resource",
     "reverse",
-    "round",
     "semver",
     "serviceAccount",
     "sign",
@@ -160,7 +127,6 @@ const FUNCTIONS: [&str; 155] = [
     "slice",
     "sort",
     "split",
-    "sqrt",
     "startsWith",
     "string",
     "sub",
@@ -169,9 +135,10 @@ const FUNCTIONS: [&str; 155] = [
     "sum",
     "timestamp",
     "trim",
-    "trunc",
     "type",
     "uint",
+    "unwrap",
+    "unwrapOpt",
     "upperAscii",
     "uri",
     "url",
@@ -183,14 +150,7 @@ const FUNCTIONS: [&str; 155] = [
 /// The functions and types. Built once, because there are more than a hundred.
 static BASE: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut base = Context::default().with_all();
-    base.add_function("dyn", |value: Value| -> ResolveResult { Ok(value) });
-    base.add_function("type", |value: Value| -> ResolveResult {
-        Ok(Value::String(Arc::new(type_of(&value))))
-    });
     super::bounded::register(&mut base);
-    for name in TYPES {
-        base.add_variable_from_value(name, Value::String(Arc::new(name.to_owned())));
-    }
     base
 });
 
@@ -205,35 +165,16 @@ pub(super) fn is_function(name: &str) -> bool {
 
 /// Returns `true` for names that stand for types or for namespaces of functions.
 pub(super) fn is_type(name: &str) -> bool {
-    const NAMESPACES: [&str; 10] = [
-        "base64",
+    const NAMESPACES: [&str; 9] = [
         "format",
+        "google",
         "ip",
         "jsonpatch",
         "lists",
-        "math",
+        "net",
         "optional",
         "sets",
         "strings",
-        "cidr",
     ];
     TYPES.contains(&name) || NAMESPACES.contains(&name)
-}
-
-fn type_of(value: &Value) -> String {
-    match value {
-        Value::List(_) => "list",
-        Value::Map(_) => "map",
-        Value::Int(_) => "int",
-        Value::UInt(_) => "uint",
-        Value::Float(_) => "double",
-        Value::String(_) => "string",
-        Value::Bytes(_) => "bytes",
-        Value::Bool(_) => "bool",
-        Value::Duration(_) => "duration",
-        Value::Timestamp(_) => "timestamp",
-        Value::Null => "null_type",
-        Value::Opaque(_) | Value::Function(..) => "dyn",
-    }
-    .to_owned()
 }

@@ -1,14 +1,27 @@
 //! Expressions of the Common Expression Language, based on the crates `cel` and `kube-cel`.
 //!
-//! The crates parse and evaluate. This module adds features of Kubernetes that they lack: optional
-//! fields (`self.?a`), `dyn`, `type`, a bound on the cost of an expression, and a check of names
-//! before an expression is used. Panics of the crates become errors.
+//! The crates parse expressions and have the library of functions. This module evaluates: it has
+//! optionals, types as values, lists without order, loops with two variables, absorption of errors,
+//! and the cost limit of a real server. Panics of the crates become errors.
 
+mod arithmetic;
 mod bounded;
+mod conversions;
+mod evaluate;
+mod formatting;
+mod functions;
 mod library;
+mod lists;
+mod literals;
+mod macros;
 mod names;
+mod opaque;
+mod operators;
 mod parser;
 mod rewrite;
+mod strings;
+mod times;
+mod urls;
 mod values;
 
 use std::collections::BTreeSet;
@@ -18,14 +31,11 @@ use std::sync::Arc;
 use kube_cel::cel::{IdedExpr, Value};
 
 pub(crate) use self::names::{Fields, Unknown, inferred};
+pub(crate) use self::opaque::{ListKind, typed_list};
 pub(crate) use self::values::{duration, dynamic, escaped, map, timestamp, to_json};
 
 /// A value of an expression.
 pub(crate) type CelValue = Value;
-
-/// Maximum number of steps of one evaluation, estimated from the nesting of loops and the size of
-/// the variables. The unit differs from that of a real server; the magnitude is the same.
-const MAX_STEPS: u64 = 10_000_000;
 
 /// Maximum depth of expressions that are evaluated on the current stack. The evaluator needs tens
 /// of kilobytes per level in debug builds, so deeper ones get their own stack.
@@ -36,38 +46,22 @@ const MAX_INLINE_DEPTH: usize = 16;
 pub(crate) struct Expression {
     text: Arc<str>,
     parsed: Arc<IdedExpr>,
-    /// Nesting depth of loops.
-    loops: u32,
     /// Depth of the parsed form.
     depth: usize,
-    /// Maximum growth of values by additions.
-    growth: u64,
     names: Arc<BTreeSet<String>>,
 }
 
-/// Variables of an evaluation, with their sizes.
+/// Variables of an evaluation.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Variables {
     values: Vec<(&'static str, Value)>,
-    nodes: u64,
 }
 
 impl Variables {
-    /// Adds a variable. `nodes` is the number of values in it.
-    pub(crate) fn add(&mut self, name: &'static str, value: Value, nodes: u64) {
-        self.nodes = self.nodes.saturating_add(nodes);
+    /// Adds or replaces a variable.
+    pub(crate) fn add(&mut self, name: &'static str, value: Value) {
         self.values.retain(|(known, _)| *known != name);
         self.values.push((name, value));
-    }
-}
-
-/// Counts the values in a JSON document.
-pub(crate) fn nodes(value: &serde_json::Value) -> u64 {
-    match value {
-        serde_json::Value::Array(items) => 1 + items.iter().map(nodes).sum::<u64>(),
-        serde_json::Value::Object(map) => 1 + map.values().map(nodes).sum::<u64>(),
-        serde_json::Value::String(text) => 1 + text.len() as u64 / 64,
-        _ => 1,
     }
 }
 
@@ -81,9 +75,7 @@ impl Expression {
         let parsed = parser::parse(text)?;
         Ok(Self {
             text: text.into(),
-            loops: names::loops(&parsed),
             depth: names::depth(&parsed),
-            growth: names::growth(&parsed),
             names: Arc::new(names::free(&parsed)),
             parsed: Arc::new(parsed),
         })
@@ -121,15 +113,6 @@ impl Expression {
         })
     }
 
-    /// Returns the expression with an optional variable: `optional.of(value)` or `optional.none()`.
-    pub(crate) fn with_optional(&self, name: &str, is_set: bool) -> Self {
-        let parsed = rewrite::optional((*self.parsed).clone(), name, is_set);
-        Self {
-            parsed: Arc::new(parsed),
-            ..self.clone()
-        }
-    }
-
     /// Returns all chains of nested loops over a variable and its fields: for each loop, the path of fields.
     pub(crate) fn loops_over(&self, name: &str) -> Vec<Vec<Vec<String>>> {
         names::loops_over(&self.parsed, name)
@@ -144,14 +127,8 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// The evaluation fails, or exceeds [`MAX_STEPS`].
+    /// The evaluation fails, or exceeds the cost limit.
     pub(crate) fn evaluate(&self, variables: &Variables) -> Result<Value, String> {
-        let steps = variables.nodes.max(2).saturating_pow(self.loops);
-        // A node is 64 bytes of a string or less.
-        let size = variables.nodes.max(self.text.len() as u64 / 64);
-        if steps > MAX_STEPS || size.saturating_mul(self.growth) > MAX_STEPS {
-            return Err(OUT_OF_BUDGET.to_owned());
-        }
         if self.depth > MAX_INLINE_DEPTH {
             crate::stack::on_large_stack(|| self.resolve(variables))
         } else {
@@ -160,13 +137,9 @@ impl Expression {
     }
 
     fn resolve(&self, variables: &Variables) -> Result<Value, String> {
-        let mut scope = library::base().new_inner_scope();
-        for (name, value) in &variables.values {
-            scope.add_variable_from_value(*name, value.clone());
-        }
-        catch_unwind(AssertUnwindSafe(|| Value::resolve(&self.parsed, &scope)))
+        let run = || evaluate::evaluate(&self.parsed, variables);
+        catch_unwind(AssertUnwindSafe(run))
             .map_err(|_| format!("internal error evaluating {:?}", self.text))?
-            .map_err(|error| worded(&error.to_string()))
     }
 
     /// Evaluates an expression of type bool.
@@ -197,27 +170,9 @@ impl Expression {
 /// The error of an expression that exceeds its budget.
 pub(crate) const OUT_OF_BUDGET: &str = "operation cancelled: actual cost limit exceeded";
 
-/// Converts an error of the evaluator to the wording of a real server.
-fn worded(error: &str) -> String {
-    if let Some(key) = error.strip_prefix("No such key: ") {
-        return format!("no such key: {key}");
-    }
-    if error.ends_with(OUT_OF_BUDGET) {
-        return OUT_OF_BUDGET.to_owned();
-    }
-    if error.starts_with("Division by zero") {
-        return "division by zero".to_owned();
-    }
-    if let Some((name, _)) = error
-        .strip_prefix("Error executing function '")
-        .and_then(|rest| rest.split_once("': string parse error"))
-    {
-        return format!("type conversion error from 'string' to '{name}'");
-    }
-    if error.starts_with("Unsupported binary operator") {
-        return "no such overload".to_owned();
-    }
-    error.to_owned()
+/// Returns an optional.
+pub(crate) fn optional(content: Option<Value>) -> Value {
+    content.map_or_else(opaque::none, opaque::of)
 }
 
 #[cfg(test)]
@@ -229,7 +184,7 @@ mod tests {
     fn evaluated(text: &str) -> Result<bool, String> {
         let object = json!({"x": [1], "name": "abc", "map": {"a": 1}, "empty": {}});
         let mut variables = Variables::default();
-        variables.add("self", dynamic(&object), nodes(&object));
+        variables.add("self", dynamic(&object));
         Expression::parse(text)?.boolean(&variables)
     }
 
@@ -273,7 +228,7 @@ mod tests {
     fn nested_loops_over_large_lists_are_rejected() {
         let list = json!((0..5_000).collect::<Vec<_>>());
         let mut variables = Variables::default();
-        variables.add("self", dynamic(&list), nodes(&list));
+        variables.add("self", dynamic(&list));
         let expression = Expression::parse("self.all(a, self.all(b, a != b || a == b))").unwrap();
         assert_eq!(
             expression.boolean(&variables),
@@ -285,7 +240,7 @@ mod tests {
     fn results_are_bounded() {
         let text = json!("a".repeat(1_000));
         let mut variables = Variables::default();
-        variables.add("self", dynamic(&text), nodes(&text));
+        variables.add("self", dynamic(&text));
         let sum = format!("x{}", " + x".repeat(40));
         for text in [
             "self.replace('a', self).replace('a', self).size() > 0".to_owned(),
@@ -321,7 +276,7 @@ mod tests {
         ] {
             if let Ok(expression) = Expression::parse(&text) {
                 let mut variables = Variables::default();
-                variables.add("self", dynamic(&json!({})), 1);
+                variables.add("self", dynamic(&json!({})));
                 let _ = expression.evaluate(&variables);
             }
         }
@@ -339,11 +294,10 @@ mod tests {
     #[test]
     fn optional_variables_have_a_value_or_none() {
         let expression = Expression::parse("old.hasValue() ? old.value() == 1 : false").unwrap();
-        let mut variables = Variables::default();
-        variables.add("old", Value::Int(1), 1);
-        let set = expression.with_optional("old", true);
-        assert_eq!(set.boolean(&variables), Ok(true));
-        let unset = expression.with_optional("old", false);
-        assert_eq!(unset.boolean(&Variables::default()), Ok(false));
+        for (content, expected) in [(Some(Value::Int(1)), true), (None, false)] {
+            let mut variables = Variables::default();
+            variables.add("old", optional(content));
+            assert_eq!(expression.boolean(&variables), Ok(expected));
+        }
     }
 }

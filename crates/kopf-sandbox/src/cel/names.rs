@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube_cel::cel::IdedExpr;
-use kube_cel::cel::common::ast::{EntryExpr, Expr, operators};
+use kube_cel::cel::common::ast::{EntryExpr, Expr};
 
 /// Calls a function for all direct parts of an expression.
 fn each<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a IdedExpr)) {
@@ -96,39 +96,6 @@ pub(super) fn depth(whole: &IdedExpr) -> usize {
     deepest + 1
 }
 
-/// Returns the nesting depth of loops.
-pub(super) fn loops(whole: &IdedExpr) -> u32 {
-    let mut deepest = 0;
-    each(&whole.expr, &mut |part| deepest = deepest.max(loops(part)));
-    match &whole.expr {
-        Expr::Comprehension(_) => deepest + 1,
-        _ => deepest,
-    }
-}
-
-/// Returns the maximum growth of values by `+`, relative to the variables: 2 for `x + x`, 4 if a
-/// loop doubles the items of a loop that doubles them.
-pub(super) fn growth(whole: &IdedExpr) -> u64 {
-    match &whole.expr {
-        // An accumulator collects the items of a loop, whose growth is counted.
-        Expr::Ident(name) if name.starts_with('@') => 0,
-        Expr::Call(call) if call.func_name == operators::ADD => {
-            let parts = call.args.iter().map(growth);
-            parts.fold(0, u64::saturating_add)
-        }
-        Expr::Comprehension(all) => {
-            let items = growth(&all.iter_range).max(1);
-            let step = growth(&all.loop_step).max(growth(&all.result));
-            items.saturating_mul(step.max(1))
-        }
-        other => {
-            let mut most = 1;
-            each(other, &mut |part| most = most.max(growth(part)));
-            most
-        }
-    }
-}
-
 /// Returns all chains of nested loops over a variable and its fields: for each loop, the path of
 /// fields. Loops over other values are omitted from the chains.
 pub(super) fn loops_over(whole: &IdedExpr, variable: &str) -> Vec<Vec<Vec<String>>> {
@@ -147,6 +114,19 @@ pub(super) fn loops_over(whole: &IdedExpr, variable: &str) -> Vec<Vec<Vec<String
         }
     }
     chains
+}
+
+/// Returns the names of an expression such as `a.b.c`.
+pub(super) fn path(whole: &IdedExpr) -> Option<Vec<&str>> {
+    match &whole.expr {
+        Expr::Ident(name) => Some(vec![name]),
+        Expr::Select(select) if !select.test => {
+            let mut names = path(&select.operand)?;
+            names.push(&select.field);
+            Some(names)
+        }
+        _ => None,
+    }
 }
 
 /// Returns the fields of an expression such as `variable.a.b`.
@@ -205,6 +185,12 @@ fn infer<T: Fields>(
             .find(|(known, _)| known == name)
             .map_or(Unknown::Unknown, |(_, of)| *of),
         Expr::Select(select) => match infer(&select.operand, scope, missing) {
+            Unknown::Known(of) if select.test => {
+                if of.field(&select.field).is_none() {
+                    missing.get_or_insert_with(|| select.field.clone());
+                }
+                Unknown::Unknown
+            }
             Unknown::Known(of) => of.field(&select.field).unwrap_or_else(|| {
                 missing.get_or_insert_with(|| select.field.clone());
                 Unknown::Unknown
@@ -219,7 +205,17 @@ fn infer<T: Fields>(
                 Unknown::Known(of) if of.loops_over_items() => of.item(),
                 _ => Unknown::Unknown,
             };
-            scope.push((all.iter_var.clone(), item));
+            match &all.iter_var2 {
+                None => scope.push((all.iter_var.clone(), item)),
+                Some(second) => {
+                    let item = match range {
+                        Unknown::Known(of) => of.item(),
+                        Unknown::Unknown => Unknown::Unknown,
+                    };
+                    scope.push((all.iter_var.clone(), Unknown::Unknown));
+                    scope.push((second.clone(), item));
+                }
+            }
             scope.push((all.accu_var.clone(), Unknown::Unknown));
             for part in [&all.loop_cond, &all.loop_step, &all.result] {
                 infer(part, scope, missing);

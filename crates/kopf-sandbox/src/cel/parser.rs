@@ -3,7 +3,7 @@
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
 
-use super::{names, rewrite};
+use super::{literals, macros, names};
 use crate::stack::on_large_stack;
 
 /// Longer expressions are rejected.
@@ -23,7 +23,8 @@ const MAX_DEPTH: usize = 100;
 pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
     check(text)?;
     let run = || -> Result<IdedExpr, String> {
-        let parsed = Parser::new().enable_optional_syntax(true).parse(text);
+        let source = literals::normalised(text);
+        let parsed = Parser::new().enable_optional_syntax(true).parse(&source);
         let parsed = parsed.map_err(|errors| {
             // A real server indents the lines of the source excerpt.
             errors.to_string().trim_end().replace("\n| ", "\n | ")
@@ -33,7 +34,7 @@ pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
                 "expression is nested deeper than {MAX_DEPTH} levels"
             ));
         }
-        Ok(rewrite::optional_fields(parsed))
+        Ok(macros::expanded(parsed))
     };
     on_large_stack(run)
 }

@@ -3,11 +3,11 @@
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue,
-    MapEntryExpr, MapExpr, StructExpr, operators,
+    MapEntryExpr, MapExpr, StructExpr,
 };
 
 /// Applies a function to all direct parts of an expression.
-fn parts<F>(expr: Expr, change: &mut F) -> Result<Expr, String>
+pub(super) fn parts<F>(expr: Expr, change: &mut F) -> Result<Expr, String>
 where
     F: FnMut(IdedExpr) -> Result<IdedExpr, String>,
 {
@@ -70,19 +70,6 @@ where
     })
 }
 
-/// Rewrites `a.?b` as `a[?"b"]`: the evaluator fails on the former if `b` is absent.
-pub(super) fn optional_fields(whole: IdedExpr) -> IdedExpr {
-    let IdedExpr { id, expr } = whole;
-    let replaced = parts(expr, &mut |part| Ok(optional_fields(part)));
-    let mut expr = replaced.unwrap_or_default();
-    if let Expr::Call(call) = &mut expr
-        && call.func_name == operators::OPT_SELECT
-    {
-        operators::OPT_INDEX.clone_into(&mut call.func_name);
-    }
-    IdedExpr { id, expr }
-}
-
 /// Rewrites objects such as `Object{spec: …}` and `JSONPatch{op: …}` as maps. Types are not
 /// checked.
 pub(super) fn objects(whole: IdedExpr) -> IdedExpr {
@@ -111,36 +98,4 @@ fn as_map_entry(entry: IdedEntryExpr) -> IdedEntryExpr {
         entry @ EntryExpr::MapEntry(_) => entry,
     };
     IdedEntryExpr { id, expr }
-}
-
-/// Rewrites a variable as optional: `name` becomes `optional.of(name)` or `optional.none()`.
-///
-/// A variable cannot hold an optional, because the evaluator unwraps it when it is copied.
-pub(super) fn optional(whole: IdedExpr, name: &str, is_set: bool) -> IdedExpr {
-    let IdedExpr { id, expr } = whole;
-    if expr == Expr::Ident(name.to_owned()) {
-        let (func_name, args) = if is_set {
-            let value = IdedExpr { id, expr };
-            ("of", vec![value])
-        } else {
-            ("none", Vec::new())
-        };
-        let target = IdedExpr {
-            id,
-            expr: Expr::Ident("optional".to_owned()),
-        };
-        return IdedExpr {
-            id,
-            expr: Expr::Call(CallExpr {
-                func_name: func_name.to_owned(),
-                target: Some(Box::new(target)),
-                args,
-            }),
-        };
-    }
-    let replaced = parts(expr, &mut |part| Ok(optional(part, name, is_set)));
-    IdedExpr {
-        id,
-        expr: replaced.unwrap_or_default(),
-    }
 }

@@ -136,7 +136,7 @@ pub(crate) fn duration(text: &str) -> Value {
 fn converted(convert: Option<&Expression>, text: &str) -> Value {
     let value = Value::String(Arc::new(text.to_owned()));
     let mut variables = Variables::default();
-    variables.add("text", value.clone(), 1);
+    variables.add("text", value.clone());
     convert
         .and_then(|convert| convert.evaluate(&variables).ok())
         .unwrap_or(value)

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::format::Format;
-use super::node::{Additional, Node, Type};
+use super::node::{Additional, ListType, Node, Type};
 use super::path::Path;
 use super::source::Source;
 use super::validate::OldItems;
@@ -19,10 +19,6 @@ use crate::field_error::{FieldError, FieldErrorKind};
 /// Maximum length of a message from an expression, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-/// Maximum number of iterations of one rule on one value. A real server allows a million units of
-/// cost, and every iteration costs at least three.
-const MAX_ITERATIONS: usize = 1_000_000 / 3;
-
 /// One rule.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
@@ -30,8 +26,6 @@ pub(super) struct Rule {
     shown: String,
     message: String,
     expression: Expression,
-    /// Chains of nested loops over fields of `self`.
-    loops: Vec<Vec<Vec<String>>>,
     message_expression: Option<Expression>,
     reason: Option<FieldErrorKind>,
     field_path: String,
@@ -42,25 +36,6 @@ pub(super) struct Rule {
 impl Rule {
     fn uses_old(&self) -> bool {
         self.expression.uses("oldSelf")
-    }
-
-    /// Returns `true` if nested loops would take too many iterations on a value.
-    fn is_too_expensive(&self, value: &Value) -> bool {
-        let length = |path: &Vec<String>| {
-            let mut at = value;
-            for field in path {
-                at = at.get(field)?;
-            }
-            match at {
-                Value::Array(items) => Some(items.len()),
-                Value::Object(map) => Some(map.len()),
-                _ => None,
-            }
-        };
-        self.loops.iter().any(|chain| {
-            let lengths = chain.iter().filter_map(length);
-            lengths.fold(1, usize::saturating_mul) > MAX_ITERATIONS
-        })
     }
 }
 
@@ -80,7 +55,6 @@ pub(super) fn rules(source: Source<'_>) -> Vec<Rule> {
                     message.clone()
                 },
                 message,
-                loops: expression.loops_over("self"),
                 expression,
                 message_expression: Some(rule.text("messageExpression"))
                     .filter(|text| !text.is_empty())
@@ -163,26 +137,21 @@ fn own_rules(
     let old = old.filter(|old| !old.is_null());
     let root = path.is_root();
     let mut variables = Variables::default();
-    variables.add("self", converted(node, value, root), cel::nodes(value));
-    if let Some(old) = old {
-        variables.add("oldSelf", converted(node, old, root), cel::nodes(old));
-    }
+    variables.add("self", converted(node, value, root));
+    let old_value = old.map(|old| converted(node, old, root));
     let unchanged = old == Some(value);
     for rule in &node.expressions {
         if rule.uses_old() && old.is_none() && !rule.optional_old {
             continue;
         }
-        let expression = if rule.optional_old {
-            rule.expression.with_optional("oldSelf", old.is_some())
-        } else {
-            rule.expression.clone()
+        let old_self = match &old_value {
+            value if rule.optional_old => Some(cel::optional(value.clone())),
+            value => value.clone(),
         };
-        let outcome = if rule.is_too_expensive(value) {
-            Err(OUT_OF_BUDGET.to_owned())
-        } else {
-            expression.boolean(&variables)
-        };
-        let error = match outcome {
+        if let Some(old_self) = old_self {
+            variables.add("oldSelf", old_self);
+        }
+        let error = match rule.expression.boolean(&variables) {
             Ok(true) => continue,
             Ok(false) => failed(rule, node, value, path, &variables),
             Err(why) => {
@@ -286,6 +255,8 @@ fn unevaluated(rule: &Rule, node: &Node, path: &Path<'_>, why: &str) -> FieldErr
 
 /// Converts a part of an object to a typed value.
 fn converted(node: &Node, value: &Value, root: bool) -> CelValue {
+    let declared =
+        |(key, value): &(&String, &Value)| !(value.is_null() && node.properties.contains_key(*key));
     match value {
         Value::String(text) => match node.format {
             Some(Format::DateTime | Format::PlainDateTime) => cel::timestamp(text),
@@ -302,11 +273,15 @@ fn converted(node: &Node, value: &Value, root: bool) -> CelValue {
         Value::Array(items) => match node.items.as_deref() {
             Some(of) => {
                 let items = items.iter().map(|item| converted(of, item, false));
-                CelValue::List(Arc::new(items.collect()))
+                match list_kind(node) {
+                    Some(kind) => cel::typed_list(kind, items.collect()),
+                    None => CelValue::List(Arc::new(items.collect())),
+                }
             }
             None => dynamic(value),
         },
-        Value::Object(members) => cel::map(members.iter().map(|(key, member)| {
+        // A field that is null counts as absent.
+        Value::Object(members) => cel::map(members.iter().filter(declared).map(|(key, member)| {
             if (root || node.embedded) && key == "metadata" {
                 return (key.clone(), metadata(member));
             }
@@ -317,6 +292,18 @@ fn converted(node: &Node, value: &Value, root: bool) -> CelValue {
             }
         })),
         other => dynamic(other),
+    }
+}
+
+/// Returns the kind of a list whose order is not significant.
+fn list_kind(node: &Node) -> Option<cel::ListKind> {
+    match &node.list_type {
+        ListType::Atomic => None,
+        ListType::Set => Some(cel::ListKind::Set),
+        ListType::Map(keys) => {
+            let keys = keys.iter().map(|key| escaped(key));
+            Some(cel::ListKind::Map(keys.collect()))
+        }
     }
 }
 

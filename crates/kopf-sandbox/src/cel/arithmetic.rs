@@ -1,0 +1,135 @@
+//! Arithmetic of numbers, strings, lists, timestamps and durations.
+
+use std::sync::Arc;
+
+use kube_cel::cel::Value;
+
+use super::OUT_OF_BUDGET;
+use super::bounded::MAX_BYTES;
+use super::evaluate::Outcome;
+use super::opaque::{ListKind, TypedList, as_list, as_typed_list, list, typed_list};
+use super::operators::{NO_OVERLOAD, equal, same_keys};
+
+pub(super) const OVERFLOW: &str = "integer overflow";
+const UNSIGNED_OVERFLOW: &str = "unsigned integer overflow";
+
+pub(super) fn add(left: &Value, right: &Value) -> Outcome {
+    if let (Some(items), Some(more)) = (as_list(left), as_list(right)) {
+        return Ok(concatenated(as_typed_list(left), items, more));
+    }
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.checked_add(*b).map(Value::Int).ok_or(OVERFLOW.into()),
+        (Value::UInt(a), Value::UInt(b)) => {
+            let sum = a.checked_add(*b).map(Value::UInt);
+            sum.ok_or(UNSIGNED_OVERFLOW.into())
+        }
+        (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a + b)),
+        (Value::String(a), Value::String(b)) => {
+            if a.len() + b.len() > MAX_BYTES {
+                return Err(OUT_OF_BUDGET.to_owned());
+            }
+            Ok(Value::String(Arc::new(format!("{a}{b}"))))
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes(Arc::new(
+            [a.as_slice(), b.as_slice()].concat(),
+        ))),
+        (Value::Duration(a), Value::Duration(b)) => {
+            let sum = a.checked_add(b).map(Value::Duration);
+            sum.ok_or(OVERFLOW.into())
+        }
+        (Value::Timestamp(time), Value::Duration(duration))
+        | (Value::Duration(duration), Value::Timestamp(time)) => {
+            let sum = time.checked_add_signed(*duration);
+            // Timestamps end with the year 9999.
+            let sum = sum.filter(|sum| sum.timestamp() < 253_402_300_800);
+            sum.map(Value::Timestamp)
+                .ok_or("timestamp overflow".to_owned())
+        }
+        _ => Err(NO_OVERLOAD.to_owned()),
+    }
+}
+
+/// Concatenates lists. A set keeps one of equal items; a map list replaces items with equal keys.
+fn concatenated(typed: Option<&TypedList>, items: &[Value], more: &[Value]) -> Value {
+    let mut all = items.to_vec();
+    let Some(typed) = typed else {
+        all.extend_from_slice(more);
+        return list(all);
+    };
+    for item in more {
+        let known = all.iter_mut().find(|known| match &typed.kind {
+            ListKind::Set => equal(known, item),
+            ListKind::Map(keys) => same_keys(known, item, keys),
+        });
+        match known {
+            Some(known) => *known = item.clone(),
+            None => all.push(item.clone()),
+        }
+    }
+    typed_list(typed.kind.clone(), all)
+}
+
+pub(super) fn subtract(left: &Value, right: &Value) -> Outcome {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.checked_sub(*b).map(Value::Int).ok_or(OVERFLOW.into()),
+        (Value::UInt(a), Value::UInt(b)) => {
+            let difference = a.checked_sub(*b).map(Value::UInt);
+            difference.ok_or(UNSIGNED_OVERFLOW.into())
+        }
+        (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a - b)),
+        (Value::Duration(a), Value::Duration(b)) => {
+            let difference = a.checked_sub(b).map(Value::Duration);
+            difference.ok_or(OVERFLOW.into())
+        }
+        (Value::Timestamp(time), Value::Duration(duration)) => {
+            let difference = time.checked_sub_signed(*duration);
+            let difference = difference.map(Value::Timestamp);
+            difference.ok_or("timestamp overflow".to_owned())
+        }
+        (Value::Timestamp(a), Value::Timestamp(b)) => {
+            Ok(Value::Duration(a.signed_duration_since(b)))
+        }
+        _ => Err(NO_OVERLOAD.to_owned()),
+    }
+}
+
+pub(super) fn multiply(left: &Value, right: &Value) -> Outcome {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.checked_mul(*b).map(Value::Int).ok_or(OVERFLOW.into()),
+        (Value::UInt(a), Value::UInt(b)) => {
+            let product = a.checked_mul(*b).map(Value::UInt);
+            product.ok_or(UNSIGNED_OVERFLOW.into())
+        }
+        (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a * b)),
+        _ => Err(NO_OVERLOAD.to_owned()),
+    }
+}
+
+pub(super) fn divide(left: &Value, right: &Value) -> Outcome {
+    match (left, right) {
+        (Value::Int(_), Value::Int(0)) | (Value::UInt(_), Value::UInt(0)) => {
+            Err("division by zero".to_owned())
+        }
+        (Value::Int(a), Value::Int(b)) => a.checked_div(*b).map(Value::Int).ok_or(OVERFLOW.into()),
+        (Value::UInt(a), Value::UInt(b)) => {
+            let quotient = a.checked_div(*b).map(Value::UInt);
+            quotient.ok_or(UNSIGNED_OVERFLOW.into())
+        }
+        (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a / b)),
+        _ => Err(NO_OVERLOAD.to_owned()),
+    }
+}
+
+pub(super) fn modulo(left: &Value, right: &Value) -> Outcome {
+    match (left, right) {
+        (Value::Int(_), Value::Int(0)) | (Value::UInt(_), Value::UInt(0)) => {
+            Err("modulus by zero".to_owned())
+        }
+        (Value::Int(a), Value::Int(b)) => a.checked_rem(*b).map(Value::Int).ok_or(OVERFLOW.into()),
+        (Value::UInt(a), Value::UInt(b)) => {
+            let rest = a.checked_rem(*b).map(Value::UInt);
+            rest.ok_or(UNSIGNED_OVERFLOW.into())
+        }
+        _ => Err(NO_OVERLOAD.to_owned()),
+    }
+}

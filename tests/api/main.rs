@@ -37,6 +37,7 @@ mod custom_versions;
 mod deletion;
 mod discovery;
 mod dry_run;
+mod expressions;
 mod field_validation;
 mod garbage;
 mod generations;

@@ -274,3 +274,123 @@ async fn invalid_policies_are_rejected() {
         refused.expect_failure(422, "Invalid");
     }
 }
+
+/// Sends a policy, with changed fields of a valid spec, and returns its errors.
+async fn policy_errors(api: &Api, plural: &str, kind: &str, changes: &Value) -> Vec<String> {
+    let mut spec = match plural {
+        "validatingadmissionpolicies" => json!({
+            "matchConstraints": constraints(api), "validations": [{"expression": "true"}],
+        }),
+        "mutatingadmissionpolicies" => json!({
+            "matchConstraints": constraints(api), "reinvocationPolicy": "Never", "mutations": [{
+                "patchType": "ApplyConfiguration",
+                "applyConfiguration": {"expression": "Object{}"},
+            }],
+        }),
+        _ => json!({"policyName": "x", "validationActions": ["Deny"]}),
+    };
+    for (field, value) in changes.as_object().unwrap() {
+        spec[field] = value.clone();
+    }
+    let object = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": api.unique("policy")}, "spec": spec,
+    });
+    let path = format!("{GROUP}/{plural}?dryRun=All");
+    let response = api.create(&path, &object).await;
+    let causes = response.json["details"]["causes"].as_array();
+    let shown = causes.into_iter().flatten().map(|cause| {
+        let (field, message) = (cause["field"].as_str(), cause["message"].as_str());
+        let message = message.unwrap_or_default().lines().next();
+        format!(
+            "{}: {}",
+            field.unwrap_or_default(),
+            message.unwrap_or_default()
+        )
+    });
+    shown.collect()
+}
+
+#[tokio::test]
+#[rustfmt::skip]
+async fn errors_of_policies_are_those_of_a_real_server() {
+    let api = Api::start().await;
+    let rule = |expression: &str| json!({"validations": [{"expression": expression}]});
+    for (changes, expected) in [
+        (json!({"failurePolicy": "X"}), r#"spec.failurePolicy: Unsupported value: "X": supported values: "Fail", "Ignore""#),
+        (json!({"validations": [{"expression": "true", "reason": "X"}]}), r#"spec.validations[0].reason: Unsupported value: "X": supported values: "Forbidden", "Invalid", "RequestEntityTooLarge""#),
+        (json!({"validations": [{"expression": "true", "message": "a\nb"}]}), r#"spec.validations[0].message: Invalid value: "a\nb": must not contain line breaks"#),
+        (json!({"validations": [{"expression": "true", "messageExpression": "1"}]}), r#"spec.validations[0].messageExpression: Invalid value: "1": must evaluate to string but got int"#),
+        (json!({"variables": [{"name": "a-b", "expression": "1"}]}), r#"spec.variables[0].name: Invalid value: "a-b": must be a valid CEL identifier"#),
+        (json!({"variables": [{"name": "", "expression": "1"}]}), "spec.variables[0].name: Required value: name is not specified"),
+        (json!({"variables": [{"name": "a", "expression": "variables.b"}, {"name": "b", "expression": "1"}]}), r#"spec.variables[0].expression: Invalid value: "variables.b": compilation failed: ERROR: <input>:1:10: undefined field 'b'"#),
+        (rule("variables.a == 1"), r#"spec.validations[0].expression: Invalid value: "variables.a == 1": compilation failed: ERROR: <input>:1:1: undeclared reference to 'variables' (in container '')"#),
+        (rule("params.x == 1"), r#"spec.validations[0].expression: Invalid value: "params.x == 1": compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')"#),
+        (rule("request.zz == 1"), r#"spec.validations[0].expression: Invalid value: "request.zz == 1": compilation failed: ERROR: <input>:1:8: undefined field 'zz'"#),
+        (rule("object.nofunc()"), r#"spec.validations[0].expression: Invalid value: "object.nofunc()": compilation failed: ERROR: <input>:1:14: undeclared reference to 'nofunc' (in container '')"#),
+        (rule("1"), r#"spec.validations[0].expression: Invalid value: "1": must evaluate to bool but got int"#),
+        (json!({"matchConditions": [{"name": "a", "expression": "1"}]}), r#"spec.matchConditions[0].expression: Invalid value: "1": must evaluate to bool but got int"#),
+        (json!({"auditAnnotations": [{"key": "a", "valueExpression": "1"}]}), r#"spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of [string null_type] but got int"#),
+        (json!({"paramKind": {"apiVersion": "v1"}}), "spec.paramKind.kind: Required value"),
+        (json!({"matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["X"], "resources": ["pods"]}]}}), r#"spec.matchConstraints.resourceRules[0].operations[0]: Unsupported value: "X": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE""#),
+    ] {
+        let (plural, kind) = ("validatingadmissionpolicies", "ValidatingAdmissionPolicy");
+        let errors = policy_errors(&api, plural, kind, &changes).await;
+        assert_eq!(errors, [expected], "{changes}");
+    }
+    for (changes, expected) in [
+        (json!({"policyName": ""}), "spec.policyName: Required value"),
+        (json!({"paramRef": {"name": "a"}}), "spec.paramRef.parameterNotFoundAction: Required value"),
+        (json!({"matchResources": {"matchPolicy": "X"}}), r#"spec.matchResources.matchPolicy: Unsupported value: "X": supported values: "Equivalent", "Exact""#),
+    ] {
+        let (plural, kind) = ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding");
+        let errors = policy_errors(&api, plural, kind, &changes).await;
+        assert_eq!(errors, [expected], "{changes}");
+    }
+    let patch = |expression: &str| json!({"mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]});
+    for (changes, expected) in [
+        (json!({"reinvocationPolicy": "X"}), r#"spec.reinvocationPolicy: Unsupported value: "X": supported values: "IfNeeded", "Never""#),
+        (patch("'x'"), r#"spec.mutations[0].jsonPatch.expression: Invalid value: "'x'": must evaluate to list(JSONPatch) but got string"#),
+        (json!({"mutations": [{"patchType": "JSONPatch"}]}), "spec.mutations[0].jsonPatch: Required value: must be specified when patchType is JSONPatch"),
+    ] {
+        let (plural, kind) = ("mutatingadmissionpolicies", "MutatingAdmissionPolicy");
+        let errors = policy_errors(&api, plural, kind, &changes).await;
+        assert_eq!(errors, [expected], "{changes}");
+    }
+}
+
+#[tokio::test]
+async fn failing_variables_fail_only_where_they_are_used() {
+    let api = Api::start().await;
+    let spec = json!({
+        "variables": [
+            {"name": "size", "expression": "object.data.size()"},
+            {"name": "bad", "expression": "object.data.absent"},
+        ],
+        "validations": [{
+            "expression": "object.metadata.name != 'uses' || variables.bad == ''",
+        }, {
+            "expression": "variables.size < 2", "messageExpression": "'too many: %d'.format([variables.size])",
+        }],
+    });
+    validating(&api, spec, json!({"validationActions": ["Deny"]})).await;
+    let path = api.ns_path("configmaps");
+    let fine = objects::config_map("fine", json!({"a": "1"}));
+    api.create(&path, &fine).await.expect_code(201);
+    for (name, data, expected) in [
+        ("two", json!({"a": "1", "b": "2"}), "too many: 2"),
+        (
+            "uses",
+            json!({"a": "1"}),
+            r#"resulted in error: composited variable "bad" fails to evaluate: no such key: absent"#,
+        ),
+    ] {
+        let refused = api.create(&path, &objects::config_map(name, data)).await;
+        let refused = refused.expect_failure(422, "Invalid");
+        assert!(
+            refused.message().contains(expected),
+            "{}",
+            refused.message()
+        );
+    }
+}

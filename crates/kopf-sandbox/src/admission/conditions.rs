@@ -4,12 +4,10 @@ use serde_json::{Value, json};
 
 use super::matching::Attributes;
 use super::review_request;
-use crate::cel::{CelValue, Expression, Variables, dynamic};
+use crate::cel::{CelValue, Expression, Type, Variables, dynamic};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::label_rules::label_key_errors;
 
-/// Variables available in all admission expressions.
-pub(super) const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
 /// Maximum number of conditions of one webhook or policy.
 const MAX_CONDITIONS: usize = 64;
 
@@ -94,7 +92,7 @@ pub(super) fn variables(
 pub(super) fn problems(
     conditions: Option<&Value>,
     path: &str,
-    declared: &[&str],
+    declared: &[(&str, Type)],
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let conditions = conditions.and_then(Value::as_array);
@@ -116,7 +114,8 @@ pub(super) fn problems(
                 .unwrap_or_default()
         };
         let (name, expression) = (text("name"), text("expression"));
-        errors.extend(expression_problem(expression, &at("expression"), declared));
+        let problem = expression_problem(expression, &at("expression"), declared, Wanted::Bool);
+        errors.extend(problem);
         if name.is_empty() {
             errors.push(FieldError::required(at("name"), ""));
         } else {
@@ -132,25 +131,71 @@ pub(super) fn problems(
     errors
 }
 
+/// The expected type of an expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Any,
+    Bool,
+    Text,
+    TextOrNull,
+    Object,
+    Patches,
+}
+
+impl Wanted {
+    /// Returns the names of the accepted types. None is accepted by `Any`.
+    fn accepted(self) -> &'static [&'static str] {
+        match self {
+            Self::Any => &[],
+            Self::Bool => &["bool"],
+            Self::Text => &["string"],
+            Self::TextOrNull => &["string", "null"],
+            Self::Object => &["Object"],
+            Self::Patches => &["list(JSONPatch)"],
+        }
+    }
+
+    /// Returns the error of a type that is not accepted.
+    fn problem(self, of: &Type) -> Option<String> {
+        let name = of.to_string();
+        let accepted = self.accepted();
+        if *of == Type::Dyn || accepted.is_empty() || accepted.contains(&name.as_str()) {
+            return None;
+        }
+        let wanted = match self {
+            Self::TextOrNull => "one of [string null_type]",
+            _ => accepted.first().copied().unwrap_or_default(),
+        };
+        Some(format!("must evaluate to {wanted} but got {name}"))
+    }
+}
+
 /// Returns the error of a required expression, if it has one.
-pub(super) fn expression_problem(text: &str, path: &str, declared: &[&str]) -> Option<FieldError> {
+pub(super) fn expression_problem(
+    text: &str,
+    path: &str,
+    declared: &[(&str, Type)],
+    wanted: Wanted,
+) -> Option<FieldError> {
+    let constructs = matches!(wanted, Wanted::Object | Wanted::Patches);
     if text.trim().is_empty() {
-        let detail = if path.contains("matchConditions") {
+        let detail = if constructs || path.contains("matchConditions") {
             ""
         } else {
             "expression is not specified"
         };
         return Some(FieldError::required(path, detail));
     }
-    let problem = match Expression::parse(text) {
-        Err(error) => error,
-        Ok(expression) => {
-            let name = expression.undeclared(declared)?;
-            format!(
-                "ERROR: <input>:1:1: undeclared reference to '{name}' (in container '')\n | {text}\n | ^"
-            )
+    let checked = Expression::parse(text).and_then(|expression| {
+        if constructs {
+            expression.checked_with_objects(declared)
+        } else {
+            expression.checked(declared)
         }
+    });
+    let detail = match checked {
+        Ok(of) => wanted.problem(&of)?,
+        Err(problem) => format!("compilation failed: {problem}"),
     };
-    let detail = format!("compilation failed: {problem}");
     Some(FieldError::invalid(path, &json!(text), &detail))
 }

@@ -3,6 +3,7 @@
 //! `configuration`, `matching`, `review_request` and `decision` are pure; only `calling` uses the
 //! network; `chain` combines both. Patches are applied and validated by the caller of this module.
 
+mod binding_validation;
 mod calling;
 mod chain;
 mod conditions;
@@ -13,6 +14,7 @@ mod endpoint;
 mod matching;
 mod mutations;
 mod policies;
+mod policy_types;
 mod policy_validation;
 mod review_request;
 mod trust;

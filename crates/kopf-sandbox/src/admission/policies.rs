@@ -47,11 +47,15 @@ impl Rule {
         }
     }
 
-    pub(super) fn evaluate(&self, variables: &Variables) -> std::result::Result<CelValue, String> {
-        let value = match &self.parsed {
+    fn value(&self, variables: &Variables) -> std::result::Result<CelValue, String> {
+        match &self.parsed {
             Ok(expression) => expression.evaluate(variables),
             Err(error) => Err(error.clone()),
-        };
+        }
+    }
+
+    pub(super) fn evaluate(&self, variables: &Variables) -> std::result::Result<CelValue, String> {
+        let value = self.value(variables);
         value.map_err(|error| format!("expression '{}' resulted in error: {error}", self.text))
     }
 }
@@ -344,10 +348,13 @@ impl Policy {
         for (name, rule) in &self.variables {
             let known = computed.clone().into_iter();
             all.add("variables", cel::map(known));
-            // A variable that fails is undefined where it is used.
-            if let Ok(value) = rule.evaluate(&all) {
-                computed.insert(name.clone(), value);
-            }
+            // A variable that fails does not fail policies that do not use it.
+            let value = rule.value(&all).unwrap_or_else(|error| {
+                cel::failed(format!(
+                    "composited variable {name:?} fails to evaluate: {error}"
+                ))
+            });
+            computed.insert(name.clone(), value);
         }
         all.add("variables", cel::map(computed));
         Ok(Some(all))

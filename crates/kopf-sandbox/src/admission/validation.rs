@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::binding_validation::binding_problems;
 use super::conditions;
 use super::configuration::list;
 use super::endpoint::Endpoint;
-use super::policy_validation::{binding_problems, policy_problems};
+use super::policy_types;
+use super::policy_validation::policy_problems;
 use crate::field_error::FieldError;
 use crate::object::names;
 use crate::selectors::LabelSelector;
@@ -73,13 +75,7 @@ fn check_webhook(webhook: &Value, path: &str, mutating: bool, errors: &mut Vec<F
             "the timeout value must be between 1 and 30 seconds",
         ));
     }
-    for field in ["namespaceSelector", "objectSelector"] {
-        if let Some(selector) = present(webhook, field)
-            && let Err(found) = LabelSelector::from_object(selector, &format!("{path}.{field}"))
-        {
-            errors.extend(found);
-        }
-    }
+    check_selectors(webhook, path, errors);
     if mutating {
         one_of(
             webhook,
@@ -97,8 +93,18 @@ fn check_webhook(webhook: &Value, path: &str, mutating: bool, errors: &mut Vec<F
     errors.extend(conditions::problems(
         webhook.get("matchConditions"),
         &format!("{path}.matchConditions"),
-        &conditions::VARIABLES,
+        &policy_types::common(),
     ));
+}
+
+fn check_selectors(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for field in ["namespaceSelector", "objectSelector"] {
+        if let Some(selector) = present(object, field)
+            && let Err(found) = LabelSelector::from_object(selector, &format!("{path}.{field}"))
+        {
+            errors.extend(found);
+        }
+    }
 }
 
 fn check_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
@@ -145,6 +151,18 @@ fn check_review_versions(webhook: &Value, path: &str, errors: &mut Vec<FieldErro
         let why = format!("must include at least one of {accepted}");
         errors.push(FieldError::invalid(path, &json!(versions), &why));
     }
+}
+
+/// Checks the rules and selectors of a policy or binding.
+pub(super) fn check_constraints(constraints: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for field in ["resourceRules", "excludeResourceRules"] {
+        for (index, rule) in list(constraints.get(field)).iter().enumerate() {
+            check_rule(rule, &format!("{path}.{field}[{index}]"), errors);
+        }
+    }
+    let supported = ["Equivalent", "Exact"];
+    one_of(constraints, path, "matchPolicy", &supported, errors);
+    check_selectors(constraints, path, errors);
 }
 
 fn check_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -329,7 +347,7 @@ fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn one_of(
+pub(super) fn one_of(
     object: &Value,
     path: &str,
     field: &str,

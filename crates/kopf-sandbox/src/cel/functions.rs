@@ -53,9 +53,8 @@ fn general(name: &str, all: &[&Value]) -> Option<Outcome> {
             formatting::formatted(text, values)
         }
         ("format.named", [Value::String(name)]) => {
-            let known = library::is_function(name);
-            let found = known.then(|| of_library(&format!("format.{name}"), None, Vec::new()));
-            Ok(found.and_then(Result::ok).map_or_else(none, of))
+            let found = of_library(&format!("format.{name}"), None, Vec::new());
+            Ok(found.map_or_else(|_| none(), of))
         }
         ("@insert", [Value::Map(map), Value::Map(more)]) => {
             let entries = more.map.iter().map(|(key, value)| (key.clone(), value));
@@ -129,6 +128,10 @@ fn optional_method(name: &str, content: Option<&Value>, args: &[Value]) -> Optio
 
 /// Calls a function of the crates.
 pub(super) fn of_library(name: &str, target: Option<Value>, args: Vec<Value>) -> Outcome {
+    let subject = match args.first() {
+        Some(Value::String(text)) => text.to_string(),
+        _ => String::new(),
+    };
     let mut scope = library::base().new_inner_scope();
     let mut argument = |name: String, value: Value| {
         scope.add_variable_from_value(name.clone(), plain(value));
@@ -150,12 +153,24 @@ pub(super) fn of_library(name: &str, target: Option<Value>, args: Vec<Value>) ->
         id: 0,
         expr: Expr::Call(call),
     };
-    Value::resolve(&call, &scope).map_err(|error| worded(&error))
+    Value::resolve(&call, &scope).map_err(|error| worded(name, &subject, &error))
 }
 
 /// Converts an error of the crates to the wording of a real server.
-fn worded(error: &ExecutionError) -> String {
+fn worded(name: &str, subject: &str, error: &ExecutionError) -> String {
     match error {
+        ExecutionError::FunctionError { .. } if name == "quantity" => {
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'".to_owned()
+        }
+        ExecutionError::FunctionError { .. } if name == "asInteger" => {
+            "cannot convert value to integer".to_owned()
+        }
+        ExecutionError::FunctionError { .. } if name == "semver" => {
+            "No Major.Minor.Patch elements found".to_owned()
+        }
+        ExecutionError::FunctionError { .. } if name == "ip" => format!(
+            "IP Address {subject:?} parse error during conversion from string: ParseAddr({subject:?}): unable to parse IP"
+        ),
         ExecutionError::FunctionError { message, .. } if message.ends_with(OUT_OF_BUDGET) => {
             OUT_OF_BUDGET.to_owned()
         }

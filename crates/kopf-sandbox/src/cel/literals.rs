@@ -47,7 +47,7 @@ fn negative_hexadecimal(rest: &str) -> Option<(i64, usize)> {
 
 /// Returns a literal of a string or bytes at the start, and the length of its source. Plain literals
 /// are unchanged.
-fn quoted(rest: &str) -> Option<(String, usize)> {
+pub(super) fn quoted(rest: &str) -> Option<(String, usize)> {
     let start = rest.find(['"', '\'']).filter(|start| *start <= 2)?;
     let prefix = rest.get(..start)?.to_ascii_lowercase();
     let (raw, bytes) = match prefix.as_str() {

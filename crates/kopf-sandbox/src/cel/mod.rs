@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod bounded;
+mod checker;
 mod conversions;
 mod evaluate;
 mod formatting;
@@ -19,8 +20,11 @@ mod opaque;
 mod operators;
 mod parser;
 mod rewrite;
+mod signatures;
 mod strings;
 mod times;
+mod tokens;
+mod types;
 mod urls;
 mod values;
 
@@ -30,8 +34,8 @@ use std::sync::Arc;
 
 use kube_cel::cel::{IdedExpr, Value};
 
-pub(crate) use self::names::{Fields, Unknown, inferred};
-pub(crate) use self::opaque::{ListKind, typed_list};
+pub(crate) use self::opaque::{ListKind, failed, typed_list};
+pub(crate) use self::types::Type;
 pub(crate) use self::values::{duration, dynamic, escaped, map, timestamp, to_json};
 
 /// A value of an expression.
@@ -100,27 +104,36 @@ impl Expression {
         self.names.contains(name)
     }
 
-    /// Returns the first variable that is not declared, or else the first unknown function.
-    pub(crate) fn undeclared(&self, declared: &[&str]) -> Option<String> {
-        let variable = self
-            .names
-            .iter()
-            .find(|name| !declared.contains(&name.as_str()) && !library::is_type(name));
-        variable.cloned().or_else(|| {
-            names::functions(&self.parsed)
-                .into_iter()
-                .find(|name| !library::is_function(name))
-        })
+    /// Returns the type of the expression.
+    ///
+    /// # Errors
+    ///
+    /// The expression has undeclared names, unknown fields or arguments of wrong types.
+    pub(crate) fn checked(&self, variables: &[(&str, Type)]) -> Result<Type, String> {
+        checker::checked(&self.text, &self.parsed, variables, false)
+    }
+
+    /// Returns the type of an expression that can construct objects: `Object{…}`, `JSONPatch{…}`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`checked`](Self::checked).
+    pub(crate) fn checked_with_objects(&self, variables: &[(&str, Type)]) -> Result<Type, String> {
+        checker::checked(&self.text, &self.parsed, variables, true)
+    }
+
+    /// Returns the error of a conversion of a constant, such as `int('x')`.
+    pub(crate) fn constant_error(&self) -> Option<String> {
+        let conversions = names::constant_conversions(&self.parsed);
+        let mut errors = conversions
+            .into_iter()
+            .filter_map(|part| evaluate::evaluate(part, &Variables::default()).err());
+        errors.next()
     }
 
     /// Returns all chains of nested loops over a variable and its fields: for each loop, the path of fields.
     pub(crate) fn loops_over(&self, name: &str) -> Vec<Vec<Vec<String>>> {
         names::loops_over(&self.parsed, name)
-    }
-
-    /// Returns the parsed form, for checks of its names.
-    pub(crate) fn parsed(&self) -> &IdedExpr {
-        &self.parsed
     }
 
     /// Evaluates the expression.
@@ -286,9 +299,9 @@ mod tests {
     fn undeclared_names_are_reported() {
         let expression = Expression::parse("self.a.all(x, x > limit && x != int(1))").unwrap();
         assert!(expression.uses("self") && !expression.uses("x") && !expression.uses("a"));
-        let other = Expression::parse("self.a.nofunc()").unwrap();
-        assert_eq!(other.undeclared(&["self"]), Some("nofunc".to_owned()));
-        assert_eq!(expression.undeclared(&["self"]), Some("limit".to_owned()));
+        let known = [("self", Type::Dyn)];
+        let error = expression.checked(&known).unwrap_err();
+        assert!(error.contains("undeclared reference to 'limit'"), "{error}");
     }
 
     #[test]

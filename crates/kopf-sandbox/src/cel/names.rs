@@ -1,4 +1,4 @@
-//! Names in expressions: free variables, nested loops, unknown fields.
+//! Names in expressions: free variables and nested loops.
 
 use std::collections::BTreeSet;
 
@@ -75,18 +75,20 @@ pub(super) fn free(whole: &IdedExpr) -> BTreeSet<String> {
     names
 }
 
-/// Returns the names of all called functions, without operators.
-pub(super) fn functions(whole: &IdedExpr) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// Returns all conversions of constants, which fail regardless of variables: `int('x')`.
+pub(super) fn constant_conversions(whole: &IdedExpr) -> Vec<&IdedExpr> {
+    let mut found = Vec::new();
     if let Expr::Call(call) = &whole.expr
-        && call
-            .func_name
-            .starts_with(|c: char| c.is_ascii_alphabetic())
+        && ["bool", "double", "int", "string", "uint"].contains(&call.func_name.as_str())
+        && let [only] = call.args.as_slice()
+        && matches!(only.expr, Expr::Literal(_))
     {
-        names.insert(call.func_name.clone());
+        found.push(whole);
     }
-    each(&whole.expr, &mut |part| names.extend(functions(part)));
-    names
+    each(&whole.expr, &mut |part| {
+        found.extend(constant_conversions(part));
+    });
+    found
 }
 
 /// Returns the number of levels of an expression.
@@ -139,110 +141,5 @@ fn path_of(whole: &IdedExpr, variable: &str) -> Option<Vec<String>> {
             Some(path)
         }
         _ => None,
-    }
-}
-
-/// The type of a value, with its known fields.
-pub(crate) trait Fields: Copy {
-    /// Returns the type of a field, or `None` if the field does not exist.
-    fn field(self, name: &str) -> Option<Unknown<Self>>;
-    /// Returns the type of the items of a list or map, if it is one.
-    fn item(self) -> Unknown<Self>;
-    /// Returns `true` if a loop iterates over the items, and `false` if over the keys.
-    fn loops_over_items(self) -> bool;
-}
-
-/// A type that may be unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unknown<T> {
-    Known(T),
-    Unknown,
-}
-
-/// Returns the type of the expression. The error is the first field that does not exist.
-pub(crate) fn inferred<T: Fields>(
-    whole: &IdedExpr,
-    variables: &[(&str, T)],
-) -> Result<Unknown<T>, String> {
-    let mut scope: Vec<(String, Unknown<T>)> = variables
-        .iter()
-        .map(|(name, of)| ((*name).to_owned(), Unknown::Known(*of)))
-        .collect();
-    let mut missing = None;
-    let of = infer(whole, &mut scope, &mut missing);
-    missing.map_or(Ok(of), Err)
-}
-
-fn infer<T: Fields>(
-    whole: &IdedExpr,
-    scope: &mut Vec<(String, Unknown<T>)>,
-    missing: &mut Option<String>,
-) -> Unknown<T> {
-    match &whole.expr {
-        Expr::Ident(name) => scope
-            .iter()
-            .rev()
-            .find(|(known, _)| known == name)
-            .map_or(Unknown::Unknown, |(_, of)| *of),
-        Expr::Select(select) => match infer(&select.operand, scope, missing) {
-            Unknown::Known(of) if select.test => {
-                if of.field(&select.field).is_none() {
-                    missing.get_or_insert_with(|| select.field.clone());
-                }
-                Unknown::Unknown
-            }
-            Unknown::Known(of) => of.field(&select.field).unwrap_or_else(|| {
-                missing.get_or_insert_with(|| select.field.clone());
-                Unknown::Unknown
-            }),
-            Unknown::Unknown => Unknown::Unknown,
-        },
-        Expr::Comprehension(all) => {
-            let range = infer(&all.iter_range, scope, missing);
-            infer(&all.accu_init, scope, missing);
-            let before = scope.len();
-            let item = match range {
-                Unknown::Known(of) if of.loops_over_items() => of.item(),
-                _ => Unknown::Unknown,
-            };
-            match &all.iter_var2 {
-                None => scope.push((all.iter_var.clone(), item)),
-                Some(second) => {
-                    let item = match range {
-                        Unknown::Known(of) => of.item(),
-                        Unknown::Unknown => Unknown::Unknown,
-                    };
-                    scope.push((all.iter_var.clone(), Unknown::Unknown));
-                    scope.push((second.clone(), item));
-                }
-            }
-            scope.push((all.accu_var.clone(), Unknown::Unknown));
-            for part in [&all.loop_cond, &all.loop_step, &all.result] {
-                infer(part, scope, missing);
-            }
-            scope.truncate(before);
-            Unknown::Unknown
-        }
-        Expr::Call(call) => {
-            let first = call.args.first().map(|part| infer(part, scope, missing));
-            for part in call.args.iter().skip(1) {
-                infer(part, scope, missing);
-            }
-            if let Some(target) = &call.target {
-                infer(target, scope, missing);
-            }
-            match (call.func_name.as_str(), first) {
-                ("_[_]", Some(Unknown::Known(of))) => of.item(),
-                _ => Unknown::Unknown,
-            }
-        }
-        other => {
-            let mut inner: Vec<&IdedExpr> = Vec::new();
-            each(other, &mut |part| inner.push(part));
-            for part in inner {
-                infer(part, scope, missing);
-            }
-            Unknown::Unknown
-        }
     }
 }

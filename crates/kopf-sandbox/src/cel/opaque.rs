@@ -55,6 +55,21 @@ impl Opaque for TypedList {
     }
 }
 
+/// A variable that could not be evaluated. The error is reported where the variable is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failed(pub(super) String);
+
+impl Opaque for Failed {
+    fn runtime_type_name(&self) -> &'static str {
+        "error"
+    }
+}
+
+/// Returns a value that fails where it is used as a field.
+pub(crate) fn failed(error: String) -> Value {
+    Value::Opaque(Arc::new(Failed(error)))
+}
+
 /// Returns a list value.
 pub(super) fn list(items: Vec<Value>) -> Value {
     Value::List(Arc::new(items))

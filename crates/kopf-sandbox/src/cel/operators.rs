@@ -10,7 +10,7 @@ use kube_cel::cel::objects::Key;
 use super::arithmetic::{OVERFLOW, add, divide, modulo, multiply, subtract};
 use super::evaluate::Outcome;
 use super::opaque::{
-    ListKind, TypedList, as_list, as_optional, as_typed_list, none, of, type_name,
+    Failed, ListKind, TypedList, as_list, as_optional, as_typed_list, none, of, type_name,
 };
 
 /// The error of a call whose arguments have the wrong types.
@@ -212,7 +212,14 @@ pub(super) fn field(operand: &Value, name: &str) -> Outcome {
     match operand {
         Value::Map(map) => {
             let found = map.map.get(&Key::String(Arc::new(name.to_owned())));
-            found.cloned().ok_or_else(|| format!("no such key: {name}"))
+            let found = found.ok_or_else(|| format!("no such key: {name}"))?;
+            match found {
+                Value::Opaque(opaque) => match opaque.downcast_ref::<Failed>() {
+                    Some(Failed(error)) => Err(error.clone()),
+                    None => Ok(found.clone()),
+                },
+                other => Ok(other.clone()),
+            }
         }
         _ => Err(NO_OVERLOAD.to_owned()),
     }

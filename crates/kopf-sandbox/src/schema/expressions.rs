@@ -11,9 +11,7 @@ use super::node::{Additional, ListType, Node, Type};
 use super::path::Path;
 use super::source::Source;
 use super::validate::OldItems;
-use crate::cel::{
-    self, CelValue, Expression, Fields, OUT_OF_BUDGET, Unknown, Variables, dynamic, escaped,
-};
+use crate::cel::{self, CelValue, Expression, OUT_OF_BUDGET, Variables, dynamic, escaped};
 use crate::field_error::{FieldError, FieldErrorKind};
 
 /// Maximum length of a message from an expression, in bytes.
@@ -313,49 +311,53 @@ fn metadata(metadata: &Value) -> CelValue {
     cel::map(seen.filter_map(|name| Some((name.to_owned(), dynamic(metadata.get(name)?)))))
 }
 
-/// The field names of a schema.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape<'a> {
-    schema: Source<'a>,
-    root: bool,
+/// Returns the type of the values of a schema.
+fn type_of(schema: Source<'_>, path: &str, root: bool) -> Option<cel::Type> {
+    use cel::Type;
+    if schema.is_int_or_string() {
+        return Some(Type::Dyn);
+    }
+    Some(match schema.text("type") {
+        "boolean" => Type::plain("bool"),
+        "integer" => Type::plain("int"),
+        "number" => Type::plain("double"),
+        "string" => Type::plain(match schema.text("format") {
+            "byte" => "bytes",
+            "date" | "date-time" => "timestamp",
+            "duration" => "duration",
+            _ => "string",
+        }),
+        "array" => match schema.items() {
+            super::Items::One(items) => Type::list(type_of(items, &format!("{path}.@idx"), false)?),
+            _ => return None,
+        },
+        "object" => match schema.additional() {
+            super::Additional::Schema(values) => {
+                Type::map(type_of(values, &format!("{path}.@elem"), false)?)
+            }
+            _ => object_type(schema, path, root),
+        },
+        _ => return None,
+    })
 }
 
-impl Fields for Shape<'_> {
-    fn field(self, name: &str) -> Option<Unknown<Self>> {
-        let schema = self.schema;
-        if (self.root || schema.is_embedded()) && ["apiVersion", "kind", "metadata"].contains(&name)
-        {
-            return Some(Unknown::Unknown);
-        }
-        if let Some((_, found)) = schema
-            .properties()
-            .find(|(known, _)| escaped(known) == name)
-        {
-            return Some(Unknown::Known(Self {
-                schema: found,
-                root: false,
-            }));
-        }
-        let declared =
-            schema.text("type") == "object" && schema.value("additionalProperties").is_none();
-        (!declared).then_some(Unknown::Unknown)
+fn object_type(schema: Source<'_>, path: &str, root: bool) -> cel::Type {
+    use cel::Type;
+    let declared = schema.properties().filter_map(|(name, property)| {
+        let name = escaped(name);
+        let of = type_of(property, &format!("{path}.{name}"), false)?;
+        Some((name, of))
+    });
+    let mut fields: Vec<(String, Type)> = declared.collect();
+    if root || schema.is_embedded() {
+        let string = || Type::plain("string");
+        let visible = ["name", "generateName"].map(|name| (name.to_owned(), string()));
+        let metadata = Type::object(&format!("{path}.metadata"), visible);
+        fields.push(("apiVersion".to_owned(), string()));
+        fields.push(("kind".to_owned(), string()));
+        fields.push(("metadata".to_owned(), metadata));
     }
-
-    fn item(self) -> Unknown<Self> {
-        match (self.schema.items(), self.schema.additional()) {
-            (super::Items::One(of), _) | (_, super::Additional::Schema(of)) => {
-                Unknown::Known(Self {
-                    schema: of,
-                    root: false,
-                })
-            }
-            _ => Unknown::Unknown,
-        }
-    }
-
-    fn loops_over_items(self) -> bool {
-        matches!(self.schema.items(), super::Items::One(_))
-    }
+    Type::object(path, fields)
 }
 
 /// The purpose of an expression of a rule.
@@ -372,9 +374,9 @@ pub(crate) fn expression_problem(
     rule: Source<'_>,
     purpose: Purpose,
 ) -> Option<String> {
-    let (key, kind, wanted) = match purpose {
-        Purpose::Rule => ("rule", "", "boolean"),
-        Purpose::Message => ("messageExpression", "messageExpression ", "string"),
+    let (key, kind) = match purpose {
+        Purpose::Rule => ("rule", ""),
+        Purpose::Message => ("messageExpression", "messageExpression "),
     };
     let text = rule.text(key);
     if text.trim().is_empty() {
@@ -385,25 +387,28 @@ pub(crate) fn expression_problem(
         Ok(expression) => expression,
         Err(error) => return failed(error),
     };
-    if let Some(name) = expression.undeclared(&["self", "oldSelf"]) {
-        let problem = format!("undeclared reference to '{name}' (in container '')");
-        return failed(located(text, &name, &problem));
+    let of = type_of(schema, "selfType", root).unwrap_or(cel::Type::Dyn);
+    let old = if rule.flag("optionalOldSelf") {
+        cel::Type::Optional(Box::new(of.clone()))
+    } else {
+        of.clone()
+    };
+    let checked = expression.checked(&[("self", of), ("oldSelf", old)]);
+    if let (Ok(_), Some(error)) = (&checked, expression.constant_error()) {
+        return Some(format!("{kind}program instantiation failed: {error}"));
     }
-    let shape = Shape { schema, root };
-    let both = [("self", shape), ("oldSelf", shape)];
-    let known = if rule.flag("optionalOldSelf") { 1 } else { 2 };
-    match cel::inferred(expression.parsed(), both.get(..known).unwrap_or_default()) {
-        Err(missing) => {
-            let problem = format!("undefined field '{missing}'");
-            failed(located(text, &format!(".{missing}"), &problem))
-        }
-        Ok(Unknown::Known(of)) if !["", wanted].contains(&of.schema.text("type")) => {
-            Some(match purpose {
-                Purpose::Rule => "cel expression must evaluate to a bool".to_owned(),
-                Purpose::Message => "messageExpression must evaluate to a string".to_owned(),
-            })
-        }
-        Ok(_) => None,
+    match checked {
+        Err(problem) => failed(problem),
+        Ok(cel::Type::Dyn) => None,
+        Ok(of) => match purpose {
+            Purpose::Rule if of != cel::Type::plain("bool") => {
+                Some("cel expression must evaluate to a bool".to_owned())
+            }
+            Purpose::Message if of != cel::Type::plain("string") => {
+                Some("messageExpression must evaluate to a string".to_owned())
+            }
+            _ => None,
+        },
     }
 }
 
@@ -430,14 +435,4 @@ pub(crate) fn leads_somewhere(schema: Source<'_>, path: &str) -> bool {
         rest = after;
     }
     true
-}
-
-/// Returns an error with its position in the expression.
-fn located(text: &str, part: &str, problem: &str) -> String {
-    let column = text.find(part).unwrap_or_default();
-    let dots = ".".repeat(column);
-    format!(
-        "ERROR: <input>:1:{}: {problem}\n | {text}\n | {dots}^",
-        column + 1
-    )
 }

@@ -74,9 +74,9 @@ pub(super) fn review_request(
     serde_json::to_vec(&review).unwrap_or_default().into()
 }
 
-/// Returns the request without its objects, for expressions.
+/// Returns the request without its objects, for expressions. Empty strings are absent.
 pub(super) fn facts(attributes: &Attributes<'_>) -> Value {
-    json!({
+    let mut facts = json!({
         "kind": kind(attributes, attributes.version),
         "resource": resource(attributes, attributes.version),
         "subResource": attributes.subresource.unwrap_or_default(),
@@ -89,7 +89,14 @@ pub(super) fn facts(attributes: &Attributes<'_>) -> Value {
         "userInfo": attributes.user.to_json(),
         "dryRun": attributes.dry_run,
         "options": attributes.options,
-    })
+    });
+    if let Some(fields) = facts.as_object_mut() {
+        fields.retain(|_, value| value != "");
+    }
+    if let Some(user) = facts.get_mut("userInfo").and_then(Value::as_object_mut) {
+        user.retain(|_, value| *value != json!({}) && *value != json!([]) && *value != "");
+    }
+    facts
 }
 
 /// Returns the kind of the payload: that of the subresource, if it has its own.

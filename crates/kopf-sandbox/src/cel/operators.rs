@@ -221,6 +221,7 @@ pub(super) fn field(operand: &Value, name: &str) -> Outcome {
                 other => Ok(other.clone()),
             }
         }
+        Value::Null => Err(format!("no such key: {name}")),
         _ => Err(NO_OVERLOAD.to_owned()),
     }
 }
@@ -231,7 +232,7 @@ pub(super) fn has_field(operand: &Value, name: &str) -> Result<bool, String> {
         return Ok(content.value().is_some_and(|it| field(it, name).is_ok()));
     }
     match operand {
-        Value::Map(_) => Ok(field(operand, name).is_ok()),
+        Value::Map(_) | Value::Null => Ok(field(operand, name).is_ok()),
         _ => Err(NO_OVERLOAD.to_owned()),
     }
 }

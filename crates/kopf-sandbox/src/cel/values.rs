@@ -63,7 +63,7 @@ pub(crate) fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
     Value::from(entries.into_iter().collect::<HashMap<String, Value>>())
 }
 
-/// Converts a document without a schema. Fields whose names require escaping have both names.
+/// Converts a document without a schema. Names of fields are not escaped.
 pub(crate) fn dynamic(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,
@@ -76,17 +76,9 @@ pub(crate) fn dynamic(json: &Json) -> Value {
             .unwrap_or(Value::Null),
         Json::String(text) => Value::String(Arc::new(text.clone())),
         Json::Array(items) => Value::List(Arc::new(items.iter().map(dynamic).collect())),
-        Json::Object(fields) => {
-            let mut entries = HashMap::with_capacity(fields.len());
-            for (name, field) in fields {
-                let value = dynamic(field);
-                if RESERVED.contains(&name.as_str()) {
-                    entries.insert(escaped(name), value.clone());
-                }
-                entries.insert(name.clone(), value);
-            }
-            Value::from(entries)
-        }
+        Json::Object(fields) => map(fields
+            .iter()
+            .map(|(name, field)| (name.clone(), dynamic(field)))),
     }
 }
 

@@ -394,3 +394,39 @@ async fn failing_variables_fail_only_where_they_are_used() {
         );
     }
 }
+
+#[tokio::test]
+async fn expressions_of_policies_have_the_results_of_a_real_server() {
+    let api = Api::start().await;
+    let namespace = api.namespace();
+    let own_namespace = format!("namespaceObject.metadata.name == '{namespace}'");
+    let expressions = [
+        "oldObject == null && !has(oldObject.metadata)",
+        "object.data.?k.orValue('x') == 'v' && object.data[?'zz'].orValue('x') == 'x'",
+        "object.data['in'] == 'q' && object.data.size() == 2",
+        "object.data.all(k, v, v.size() < 5)",
+        "object.metadata.name == request.name && request.operation == 'CREATE'",
+        "request.kind.kind == 'ConfigMap' && request.resource.resource == 'configmaps'",
+        "!has(request.subResource) && has(request.dryRun) && !request.dryRun",
+        "'system:authenticated' in request.userInfo.groups",
+        "variables.n == 2 && variables.label == 'none'",
+        "true || variables.bad == 1",
+        own_namespace.as_str(),
+        "has(namespaceObject.metadata.labels) && namespaceObject.status.phase == 'Active'",
+    ];
+    let spec = json!({
+        "variables": [
+            {"name": "n", "expression": "object.data.size()"},
+            {"name": "bad", "expression": "1 / 0"},
+            {"name": "label", "expression": "object.metadata.?labels['a'].orValue('none')"},
+        ],
+        "matchConditions": [{"name": "not-probed", "expression": "object.metadata.name != 'other'"}],
+        "validations": expressions.map(|expression| json!({
+            "expression": format!("has(object.data.probe) || ({expression})"),
+        })),
+    });
+    validating(&api, spec, json!({"validationActions": ["Deny"]})).await;
+    let object = objects::config_map("one", json!({"k": "v", "in": "q"}));
+    let created = api.create(&api.ns_path("configmaps"), &object).await;
+    created.expect_code(201);
+}

@@ -70,6 +70,11 @@ def has(*keys: str) -> Condition:
     return check
 
 
+def is_noticed(body: Any) -> bool:
+    """Returns `True` if the object is handled, and its timer has run, which can happen before."""
+    return is_handled(body) and has("status", "noticed")(body)
+
+
 def finds(condition: Condition, robot: Robot, path: str) -> Callable[[], bool]:
     """Returns a check: the object exists and fulfils the condition."""
 
@@ -208,7 +213,7 @@ COMMON: dict[str, dict[str, Any]] = {
         "act": reviewed,
         "alone": True,
     },
-    "99-all-at-once": {"handled": has("status", "noticed"), "act": changed("UPDATED", "FIELD")},
+    "99-all-at-once": {"handled": is_noticed, "act": changed("UPDATED", "FIELD")},
 }
 
 

@@ -28,7 +28,9 @@ wheel="$(ls "$work"/wheels/*.whl)"
 bytes="$(stat -c %s "$wheel")"
 say "$(basename "$wheel"): $bytes bytes"
 [ "$bytes" -le "$max_bytes" ] || die "the wheel is larger than $max_bytes bytes"
-"$python" -m zipfile -l "$wheel" | grep -q THIRD-PARTY || die "the licence texts of linked crates are missing"
+# The whole list is read: a closed pipe would be an error of zipfile.
+files="$("$python" -m zipfile -l "$wheel")"
+grep -q THIRD-PARTY <<<"$files" || die "the licence texts of linked crates are missing"
 
 "$python" -m venv "$work/try"
 "$work/try/bin/pip" install --quiet --disable-pip-version-check "$wheel"

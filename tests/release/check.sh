@@ -13,7 +13,8 @@ echo "release: the changelog" >&2
 python3 tests/release/changelog.py CHANGELOG.md "$version"
 
 echo "release: the order of publishing" >&2
-mapfile -t crates < <(cargo metadata --no-deps --format-version 1 | python3 tests/release/order.py "$@")
+order="$(cargo metadata --no-deps --format-version 1 | python3 tests/release/order.py "$@")"
+mapfile -t crates <<<"$order"
 printf '  %s\n' "${crates[@]}" >&2
 
 # A single call packages all crates, so that unpublished ones can depend on each other.

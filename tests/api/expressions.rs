@@ -112,7 +112,7 @@ const TRUE: &[&str] = &[
     "'%s'.format([1.0]) == '1'",
     r#"'''a"b'c''' == "a\"b'c""#,
     r#"'\a\b\f\n\r\t\v\\\?\"\'\`'.size() == 12"#,
-    r#"br'\n'.size() == 2"#,
+    r"br'\n'.size() == 2",
     "[duration('1s'), duration('2s')].sum() == duration('3s')",
     "self.set == self.set2",
     "self.set == ['b', 'a']",

@@ -65,13 +65,8 @@ pub(crate) fn manifests(
         },
     };
     let mut notes = kopf_shipping::notes(&registry, &requirements);
-    if deployment.replicas > 1 && plan.launch.lease.is_none() {
-        notes.push(
-            "several pods handle the same objects at the same time unless they elect a leader \
-             (--leader-elect) or pause each other (--peering)"
-                .to_owned(),
-        );
-    }
+    let note = plan.note_on_replicas(deployment.replicas);
+    notes.extend(note.map(str::to_owned));
     let (identity, definitions) = (&plan.identity, &plan.definitions);
     let text = match get::<PathBuf>(options, "helm")? {
         None => kopf_shipping::manifests(identity, &requirements, definitions, &deployment)

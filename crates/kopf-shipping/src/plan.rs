@@ -138,6 +138,14 @@ impl Plan {
         }
         Ok(requirements)
     }
+
+    /// Returns the note on several pods without an election.
+    #[must_use]
+    pub fn note_on_replicas(&self, replicas: u32) -> Option<&'static str> {
+        let note = "several pods handle the same objects at the same time unless they elect a leader \
+                    (--leader-elect) or pause each other (--peering)";
+        (replicas > 1 && self.launch.lease.is_none()).then_some(note)
+    }
 }
 
 /// Returns the notes on the permissions of an operator, for the user of a command.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::matching::Attributes;
 use super::review_request;
-use crate::cel::{CelValue, Expression, Type, Variables, dynamic};
+use crate::cel::{self, CelValue, Expression, Requester, Resource, Type, Variables, dynamic};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::label_rules::label_key_errors;
 
@@ -85,7 +85,25 @@ pub(super) fn variables(
     variables.add("oldObject", value(old));
     let request = review_request::facts(attributes);
     variables.add("request", dynamic(&request));
+    variables.add("authorizer", authorizer(attributes));
     variables
+}
+
+/// Returns the variable `authorizer`, which checks rights of the user by default.
+fn authorizer(attributes: &Attributes<'_>) -> CelValue {
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let requester = Requester {
+        authorizer: attributes.authorizer.clone(),
+        user: attributes.user.clone(),
+    };
+    let request = Resource {
+        group: attributes.kind.group.to_string(),
+        plural: attributes.kind.plural.to_string(),
+        subresource: text(attributes.subresource),
+        namespace: text(attributes.effective_namespace()),
+        name: attributes.name.to_owned(),
+    };
+    cel::authorizer(requester, request)
 }
 
 /// Returns the errors of the conditions of a webhook or policy.

@@ -8,6 +8,7 @@ use super::conditions::{self, Match};
 use super::configuration::{Rule, Scope, Webhook, Webhooks};
 use crate::access::UserInfo;
 use crate::kinds::Kind;
+use crate::rights::Authorizer;
 use crate::status::{ApiError, Result};
 
 /// The operation of a request, in the terms of admission.
@@ -54,6 +55,8 @@ pub(crate) struct Attributes<'a> {
     pub(crate) options: Value,
     pub(crate) dry_run: bool,
     pub(crate) user: &'a UserInfo,
+    /// The rights of users, for expressions.
+    pub(crate) authorizer: Authorizer,
 }
 
 impl Attributes<'_> {

@@ -18,11 +18,6 @@ pub(super) fn add(left: &Value, right: &Value) -> Outcome {
         return Ok(concatenated(as_typed_list(left), items, more));
     }
     match (left, right) {
-        (Value::Int(a), Value::Int(b)) => a.checked_add(*b).map(Value::Int).ok_or(OVERFLOW.into()),
-        (Value::UInt(a), Value::UInt(b)) => {
-            let sum = a.checked_add(*b).map(Value::UInt);
-            sum.ok_or(UNSIGNED_OVERFLOW.into())
-        }
         (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a + b)),
         (Value::String(a), Value::String(b)) => {
             if a.len() + b.len() > MAX_BYTES {
@@ -45,7 +40,7 @@ pub(super) fn add(left: &Value, right: &Value) -> Outcome {
             sum.map(Value::Timestamp)
                 .ok_or("timestamp overflow".to_owned())
         }
-        _ => Err(NO_OVERLOAD.to_owned()),
+        _ => integers(left, right, i64::checked_add, u64::checked_add),
     }
 }
 
@@ -71,11 +66,6 @@ fn concatenated(typed: Option<&TypedList>, items: &[Value], more: &[Value]) -> V
 
 pub(super) fn subtract(left: &Value, right: &Value) -> Outcome {
     match (left, right) {
-        (Value::Int(a), Value::Int(b)) => a.checked_sub(*b).map(Value::Int).ok_or(OVERFLOW.into()),
-        (Value::UInt(a), Value::UInt(b)) => {
-            let difference = a.checked_sub(*b).map(Value::UInt);
-            difference.ok_or(UNSIGNED_OVERFLOW.into())
-        }
         (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a - b)),
         (Value::Duration(a), Value::Duration(b)) => {
             let difference = a.checked_sub(b).map(Value::Duration);
@@ -89,19 +79,14 @@ pub(super) fn subtract(left: &Value, right: &Value) -> Outcome {
         (Value::Timestamp(a), Value::Timestamp(b)) => {
             Ok(Value::Duration(a.signed_duration_since(b)))
         }
-        _ => Err(NO_OVERLOAD.to_owned()),
+        _ => integers(left, right, i64::checked_sub, u64::checked_sub),
     }
 }
 
 pub(super) fn multiply(left: &Value, right: &Value) -> Outcome {
     match (left, right) {
-        (Value::Int(a), Value::Int(b)) => a.checked_mul(*b).map(Value::Int).ok_or(OVERFLOW.into()),
-        (Value::UInt(a), Value::UInt(b)) => {
-            let product = a.checked_mul(*b).map(Value::UInt);
-            product.ok_or(UNSIGNED_OVERFLOW.into())
-        }
         (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a * b)),
-        _ => Err(NO_OVERLOAD.to_owned()),
+        _ => integers(left, right, i64::checked_mul, u64::checked_mul),
     }
 }
 
@@ -110,13 +95,8 @@ pub(super) fn divide(left: &Value, right: &Value) -> Outcome {
         (Value::Int(_), Value::Int(0)) | (Value::UInt(_), Value::UInt(0)) => {
             Err("division by zero".to_owned())
         }
-        (Value::Int(a), Value::Int(b)) => a.checked_div(*b).map(Value::Int).ok_or(OVERFLOW.into()),
-        (Value::UInt(a), Value::UInt(b)) => {
-            let quotient = a.checked_div(*b).map(Value::UInt);
-            quotient.ok_or(UNSIGNED_OVERFLOW.into())
-        }
         (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a / b)),
-        _ => Err(NO_OVERLOAD.to_owned()),
+        _ => integers(left, right, i64::checked_div, u64::checked_div),
     }
 }
 
@@ -125,10 +105,22 @@ pub(super) fn modulo(left: &Value, right: &Value) -> Outcome {
         (Value::Int(_), Value::Int(0)) | (Value::UInt(_), Value::UInt(0)) => {
             Err("modulus by zero".to_owned())
         }
-        (Value::Int(a), Value::Int(b)) => a.checked_rem(*b).map(Value::Int).ok_or(OVERFLOW.into()),
+        _ => integers(left, right, i64::checked_rem, u64::checked_rem),
+    }
+}
+
+/// Applies an operation to integers of the same type.
+fn integers(
+    left: &Value,
+    right: &Value,
+    signed: fn(i64, i64) -> Option<i64>,
+    unsigned: fn(u64, u64) -> Option<u64>,
+) -> Outcome {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => signed(*a, *b).map(Value::Int).ok_or(OVERFLOW.into()),
         (Value::UInt(a), Value::UInt(b)) => {
-            let rest = a.checked_rem(*b).map(Value::UInt);
-            rest.ok_or(UNSIGNED_OVERFLOW.into())
+            let result = unsigned(*a, *b).map(Value::UInt);
+            result.ok_or(UNSIGNED_OVERFLOW.into())
         }
         _ => Err(NO_OVERLOAD.to_owned()),
     }

@@ -13,10 +13,9 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::objects::{Key, OptionalValue};
 use kube_cel::cel::{IdedExpr, Value};
 
-use super::functions;
 use super::opaque::{as_list, as_optional, list, of, type_named};
 use super::operators::{self as operation, NO_OVERLOAD};
-use super::{OUT_OF_BUDGET, Variables, names};
+use super::{OUT_OF_BUDGET, Variables, authorization, functions, names};
 
 /// The result of a part of an expression.
 pub(super) type Outcome = Result<Value, String>;
@@ -315,6 +314,9 @@ fn cost(name: &str, target: Option<&Value>, args: &[Value]) -> u64 {
         Value::Bytes(bytes) => bytes.len() as u64,
         other => as_list(other).map_or(0, |items| items.len() as u64),
     };
+    if name == "check" && target.is_some_and(authorization::is_check) {
+        return authorization::CHECK_COST;
+    }
     let lengths = target.into_iter().chain(args).map(length);
     let size = match name {
         "size" | operators::INDEX | operators::OPT_INDEX => 0,

@@ -7,7 +7,9 @@ use kube_cel::cel::{ExecutionError, IdedExpr, Value};
 use super::evaluate::Outcome;
 use super::opaque::{as_list, as_optional, list, none, of, plain, type_of};
 use super::operators::{self, NO_OVERLOAD};
-use super::{OUT_OF_BUDGET, conversions, formatting, library, lists, strings, times, urls};
+use super::{
+    OUT_OF_BUDGET, authorization, conversions, formatting, library, lists, strings, times, urls,
+};
 
 /// Calls a function, or a method if there is a target.
 pub(super) fn call(name: &str, target: Option<Value>, args: Vec<Value>) -> Outcome {
@@ -40,6 +42,7 @@ fn own(name: &str, all: &[&Value]) -> Option<Outcome> {
         .or_else(|| strings::call(name, all))
         .or_else(|| times::call(name, all))
         .or_else(|| urls::call(name, all))
+        .or_else(|| authorization::call(name, all))
         .or_else(|| general(name, all))
 }
 

@@ -5,6 +5,7 @@
 //! and the cost limit of a real server. Panics of the crates become errors.
 
 mod arithmetic;
+mod authorization;
 mod bounded;
 mod checker;
 mod conversions;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::{IdedExpr, Value};
 
+pub(crate) use self::authorization::{Requester, Resource, authorizer};
 pub(crate) use self::opaque::{ListKind, failed, typed_list};
 pub(crate) use self::types::Type;
 pub(crate) use self::values::{duration, dynamic, escaped, map, timestamp, to_json};

@@ -8,6 +8,7 @@ use kube_cel::cel::common::ast::operators;
 use kube_cel::cel::objects::Key;
 
 use super::arithmetic::{OVERFLOW, add, divide, modulo, multiply, subtract};
+use super::authorization;
 use super::evaluate::Outcome;
 use super::opaque::{
     Failed, ListKind, TypedList, as_list, as_optional, as_typed_list, none, of, type_name,
@@ -222,7 +223,7 @@ pub(super) fn field(operand: &Value, name: &str) -> Outcome {
             }
         }
         Value::Null => Err(format!("no such key: {name}")),
-        _ => Err(NO_OVERLOAD.to_owned()),
+        other => authorization::field(other, name).ok_or_else(|| NO_OVERLOAD.to_owned()),
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{Cluster, collection};
 use crate::admission::{Attributes, Chain, Facts, Operation, ParamKind, ParamRef};
 use crate::object::meta;
+use crate::rights::Authorizer;
 use crate::selectors::LabelSelector;
 use crate::status::Result;
 use crate::verbs::{Call, scale};
@@ -25,7 +26,10 @@ impl Cluster {
             return Ok(object);
         }
         let namespace = self.namespace_labels(call);
-        let attributes = attributes(call, operation, namespace.as_ref(), options);
+        let attributes = Attributes {
+            authorizer: self.authorizer(),
+            ..attributes(call, operation, namespace.as_ref(), options)
+        };
         let apply = |document: &Value, patch: &[u8]| {
             let patch = serde_json::from_slice(patch).map_err(|error| error.to_string())?;
             crate::patch::json::apply(document, patch).map_err(|error| error.to_string())
@@ -92,7 +96,10 @@ impl Cluster {
             return Ok(());
         }
         let namespace = self.namespace_labels(call);
-        let attributes = attributes(call, operation, namespace.as_ref(), options);
+        let attributes = Attributes {
+            authorizer: self.authorizer(),
+            ..attributes(call, operation, namespace.as_ref(), options)
+        };
         let chain = Chain {
             webhooks: &webhooks,
             caller: &self.caller,
@@ -227,5 +234,6 @@ fn attributes<'a>(
         options,
         dry_run: call.options.dry_run,
         user: &call.user,
+        authorizer: Authorizer::default(),
     }
 }

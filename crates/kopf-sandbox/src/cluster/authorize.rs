@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 use crate::access::UserInfo;
-use crate::rights::{self, Action, Rights, Sources};
+use crate::rights::{self, Action, Authorizer, Rights, Sources};
 use crate::status::{ApiError, Result};
 
 pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
@@ -48,18 +48,19 @@ impl Cluster {
         self.read_rights();
     }
 
+    /// Returns the current rights, for several checks.
+    pub(crate) fn authorizer(&self) -> Authorizer {
+        Authorizer(self.rbac.then(|| self.rights()))
+    }
+
     /// Returns the reason why an action is allowed, or `None` if it is not.
     pub(crate) fn allows(&self, user: &UserInfo, action: Action<'_>) -> Option<String> {
-        if self.rbac {
-            self.rights().allows(user, action)
-        } else {
-            Some("RBAC is disabled in this sandbox".to_owned())
-        }
+        self.authorizer().allows(user, action)
     }
 
     /// Rejects an action that the user has no right to.
     pub(crate) fn authorize(&self, user: &UserInfo, action: Action<'_>) -> Result<()> {
-        if !self.rbac || self.allows(user, action).is_some() {
+        if self.allows(user, action).is_some() {
             return Ok(());
         }
         Err(forbidden(

@@ -9,6 +9,7 @@ mod rule;
 mod tests;
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -23,6 +24,28 @@ use crate::selectors::LabelSelector;
 pub(crate) struct Rights {
     grants: Vec<Grant>,
 }
+
+/// The rights at one moment, or none if requests are not checked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Authorizer(pub(crate) Option<Arc<Rights>>);
+
+impl Authorizer {
+    /// Returns the reason why an action is allowed, or `None` if it is not.
+    pub(crate) fn allows(&self, user: &UserInfo, action: Action<'_>) -> Option<String> {
+        match &self.0 {
+            Some(rights) => rights.allows(user, action),
+            None => Some("RBAC is disabled in this sandbox".to_owned()),
+        }
+    }
+}
+
+impl PartialEq for Authorizer {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
+    }
+}
+
+impl Eq for Authorizer {}
 
 /// A binding with the rules of its role.
 #[derive(Debug)]

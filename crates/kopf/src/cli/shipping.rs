@@ -242,11 +242,8 @@ impl Pods {
         operator: &Operator,
     ) -> Result<String, AnyError> {
         let is_single = operator.settings().leading.replication() == Replication::Single;
-        if self.replicas > 1 && plan.launch.lease.is_none() && is_single {
-            print_note(
-                "note: several pods handle the same objects at the same time unless they elect a leader \
-                 (--leader-elect) or pause each other (--peering)",
-            );
+        if let Some(note) = plan.note_on_replicas(self.replicas).filter(|_| is_single) {
+            print_note(&format!("note: {note}"));
         }
         let registry = operator.registry();
         let mut handlers = registry.handlers().iter();

@@ -77,5 +77,6 @@ pub(super) fn attributes(kind: &Arc<Kind>, operation: Operation) -> Attributes<'
         options: json!({ "kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1" }),
         dry_run: false,
         user: &USER,
+        authorizer: crate::rights::Authorizer::default(),
     }
 }

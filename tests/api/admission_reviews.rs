@@ -184,6 +184,11 @@ async fn each_object_of_a_deleted_collection_is_reviewed() {
         .collect();
     seen.sort_unstable();
     assert_eq!(seen, ["a", "b"]);
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.request().get("name").is_none())
+    );
 }
 
 #[tokio::test]
@@ -266,4 +271,66 @@ async fn generated_name_is_set_before_the_review() {
     let request = only_request(&webhook);
     assert_eq!(request["name"], created.name());
     assert_eq!(request["object"]["metadata"]["name"], created.name());
+}
+
+#[tokio::test]
+async fn actions_are_reviewed_as_creations() {
+    let api = Api::start().await;
+    let pods = api.ns_path("pods");
+    api.created(&pods, &pod("p")).await;
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
+    let accounts = api.ns_path("serviceaccounts");
+    api.created(&accounts, &account).await;
+    let rules = [rule(
+        "",
+        "v1",
+        &["pods/binding", "pods/eviction", "serviceaccounts/token"],
+        &["*"],
+    )];
+    let webhook = witness(&api, &rules).await;
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"name": "node"},
+    });
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["x"]}});
+    for (path, body, group) in [
+        (format!("{pods}/p/binding"), binding, ""),
+        (format!("{pods}/p/eviction"), eviction, "policy"),
+        (
+            format!("{accounts}/robot/token"),
+            token,
+            "authentication.k8s.io",
+        ),
+    ] {
+        api.create(&path, &body).await.expect_code(201);
+        let request = only_request(&webhook);
+        assert_eq!(request["operation"], "CREATE", "{path}");
+        assert_eq!(request["object"]["kind"], body["kind"], "{path}");
+        assert_eq!(
+            request["kind"],
+            json!({"group": group, "version": "v1", "kind": body["kind"]})
+        );
+        assert_eq!(request["oldObject"], Value::Null, "{path}");
+        assert_eq!(request["options"]["kind"], "CreateOptions", "{path}");
+        let subresource = path.rsplit('/').next().unwrap();
+        assert_eq!(request["subResource"], subresource);
+    }
+}
+
+#[tokio::test]
+async fn denied_evictions_keep_the_pod() {
+    let api = Api::start().await;
+    let pods = api.ns_path("pods");
+    api.created(&pods, &pod("p")).await;
+    let webhook = Webhook::start(|_| Verdict::deny("not now")).await;
+    let rules = [rule("", "v1", &["pods/eviction"], &["CREATE"])];
+    let hook = webhook.hook(&api, "evictions.example.com", "/evictions", &rules);
+    webhook.validate_with(&api, "evictions", &[hook]).await;
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let refused = api.create(&format!("{pods}/p/eviction"), &eviction).await;
+    refused.expect_code(400);
+    api.get(&format!("{pods}/p")).await.ok();
 }

@@ -47,6 +47,7 @@ mod immutable_fields;
 mod json_patch;
 mod list_order;
 mod managers;
+mod match_conditions;
 mod merge_patch;
 mod metadata;
 mod metadata_only;

@@ -190,38 +190,50 @@ async fn policies_have_parameters() {
     .await;
 }
 
-#[tokio::test]
-async fn mutating_policies_change_objects() {
-    let api = Api::start().await;
+/// Creates a mutating policy and its binding.
+async fn mutating(api: &Api, mutations: &[Value]) -> String {
     let name = api.unique("policy");
-    let apply =
-        "Object{metadata: Object.metadata{labels: {'team': object.data.?team.orValue('none')}}}";
-    let patch = "[JSONPatch{op: 'add', path: '/data/' + jsonpatch.escapeKey('extra'), value: '1'}]";
     let spec = json!({
-        "matchConstraints": constraints(&api),
+        "matchConstraints": constraints(api),
         "reinvocationPolicy": "Never",
-        "mutations": [
-            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": apply}},
-            {"patchType": "JSONPatch", "jsonPatch": {"expression": patch}},
-        ],
+        "mutations": mutations,
     });
-    create(
-        &api,
-        "mutatingadmissionpolicies",
-        "MutatingAdmissionPolicy",
-        &name,
-        spec,
-    )
-    .await
-    .expect_code(201);
-    let binding = json!({"policyName": name});
+    let (plural, kind) = ("mutatingadmissionpolicies", "MutatingAdmissionPolicy");
+    let created = create(api, plural, kind, &name, spec).await;
+    created.expect_code(201);
     let (plural, kind) = (
         "mutatingadmissionpolicybindings",
         "MutatingAdmissionPolicyBinding",
     );
-    create(&api, plural, kind, &name, binding)
-        .await
-        .expect_code(201);
+    let created = create(api, plural, kind, &name, json!({"policyName": name})).await;
+    created.expect_code(201);
+    name
+}
+
+fn apply(expression: &str) -> Value {
+    json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
+}
+
+fn patch(expression: &str) -> Value {
+    json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
+}
+
+#[tokio::test]
+async fn mutating_policies_change_objects() {
+    let api = Api::start().await;
+    let mutations = [
+        apply(
+            "Object{metadata: Object.metadata{labels: {'team': object.data.?team.orValue('none')}}}",
+        ),
+        patch(
+            "[JSONPatch{op: 'test', path: '/data/a', value: 'other'}, JSONPatch{op: 'remove', path: '/data/a'}]",
+        ),
+        patch("[JSONPatch{op: 'add', path: '/data/time', value: duration('90s')}]"),
+        patch(
+            "[JSONPatch{op: 'add', path: '/data/' + jsonpatch.escapeKey('extra'), value: object.metadata.labels.team}]",
+        ),
+    ];
+    mutating(&api, &mutations).await;
     let maps = api.ns_path("configmaps");
     let created = eventually("the policy to be in force", async || {
         let object = objects::config_map("one", json!({"team": "x"}));
@@ -237,7 +249,42 @@ async fn mutating_policies_change_objects() {
         created.at("/metadata/labels"),
         &json!({"own": "1", "team": "none"})
     );
-    assert_eq!(created.json["data"], json!({"a": "1", "extra": "1"}));
+    assert_eq!(
+        created.at("/data"),
+        &json!({"a": "1", "extra": "none", "time": "90s"})
+    );
+}
+
+#[tokio::test]
+async fn failing_mutations_deny_requests() {
+    for (mutation, problem) in [
+        (
+            apply("Object{foo: 'x'}"),
+            ".foo: field not declared in schema",
+        ),
+        (
+            apply("Object{metadata: Object.wrong{labels: {'a': 'b'}}}"),
+            "unexpected type name \"Object.wrong\", expected \"Object.metadata\", which matches field name path from root Object type",
+        ),
+        (patch("[JSONPatch{op: 'remove', path: '/data/absent'}]"), ""),
+    ] {
+        let api = Api::start().await;
+        let name = mutating(&api, &[mutation]).await;
+        let maps = format!("{}?dryRun=All", api.ns_path("configmaps"));
+        let refused = eventually("the policy to be in force", async || {
+            let object = objects::config_map("one", json!({"a": "x"}));
+            let response = api.create(&maps, &object).await;
+            (response.code != 201).then_some(response)
+        })
+        .await;
+        let refused = refused.expect_failure(403, "Forbidden");
+        let prefix = format!("policy '{name}' with binding '{name}' denied request: ");
+        let message = refused.message();
+        assert!(
+            message.starts_with(&prefix) && message.contains(problem),
+            "{message}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -330,6 +377,7 @@ async fn errors_of_policies_are_those_of_a_real_server() {
         (rule("request.zz == 1"), r#"spec.validations[0].expression: Invalid value: "request.zz == 1": compilation failed: ERROR: <input>:1:8: undefined field 'zz'"#),
         (rule("object.nofunc()"), r#"spec.validations[0].expression: Invalid value: "object.nofunc()": compilation failed: ERROR: <input>:1:14: undeclared reference to 'nofunc' (in container '')"#),
         (rule("1"), r#"spec.validations[0].expression: Invalid value: "1": must evaluate to bool but got int"#),
+        (json!({"matchConditions": [{"name": "a", "expression": "object.a"}]}), r#"spec.matchConditions[0].expression: Invalid value: "object.a": must evaluate to bool but got dyn"#),
         (json!({"matchConditions": [{"name": "a", "expression": "1"}]}), r#"spec.matchConditions[0].expression: Invalid value: "1": must evaluate to bool but got int"#),
         (json!({"auditAnnotations": [{"key": "a", "valueExpression": "1"}]}), r#"spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of [string null_type] but got int"#),
         (json!({"paramKind": {"apiVersion": "v1"}}), "spec.paramKind.kind: Required value"),
@@ -371,6 +419,10 @@ async fn failing_variables_fail_only_where_they_are_used() {
         "validations": [{
             "expression": "object.metadata.name != 'uses' || variables.bad == ''",
         }, {
+            "expression": "object.metadata.name != 'optional' || variables.?bad.orValue('') == ''",
+        }, {
+            "expression": "object.metadata.name != 'has' || has(variables.bad)",
+        }, {
             "expression": "variables.size < 2", "messageExpression": "'too many: %d'.format([variables.size])",
         }],
     });
@@ -378,13 +430,13 @@ async fn failing_variables_fail_only_where_they_are_used() {
     let path = api.ns_path("configmaps");
     let fine = objects::config_map("fine", json!({"a": "1"}));
     api.create(&path, &fine).await.expect_code(201);
+    let failed =
+        r#"resulted in error: composited variable "bad" fails to evaluate: no such key: absent"#;
     for (name, data, expected) in [
         ("two", json!({"a": "1", "b": "2"}), "too many: 2"),
-        (
-            "uses",
-            json!({"a": "1"}),
-            r#"resulted in error: composited variable "bad" fails to evaluate: no such key: absent"#,
-        ),
+        ("uses", json!({"a": "1"}), failed),
+        ("optional", json!({"a": "1"}), failed),
+        ("has", json!({"a": "1"}), failed),
     ] {
         let refused = api.create(&path, &objects::config_map(name, data)).await;
         let refused = refused.expect_failure(422, "Invalid");
@@ -403,6 +455,7 @@ async fn expressions_of_policies_have_the_results_of_a_real_server() {
     let own_namespace = format!("namespaceObject.metadata.name == '{namespace}'");
     let expressions = [
         "oldObject == null && !has(oldObject.metadata)",
+        "oldObject.?data.?k.orValue('none') == 'none' && !oldObject[?'data'].hasValue()",
         "object.data.?k.orValue('x') == 'v' && object.data[?'zz'].orValue('x') == 'x'",
         "object.data['in'] == 'q' && object.data.size() == 2",
         "object.data.all(k, v, v.size() < 5)",

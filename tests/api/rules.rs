@@ -242,3 +242,35 @@ async fn crds_with_invalid_rules_are_rejected() {
         assert!(refused.message().contains(part), "{}", refused.message());
     }
 }
+
+#[tokio::test]
+async fn items_without_keys_have_no_transition_rules() {
+    let api = Api::start().await;
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for list_type in ["map", "atomic", "set"] {
+        let item = json!({
+            "type": "object", "x-kubernetes-map-type": "atomic", "required": ["k"],
+            "properties": {"k": {"type": "string", "maxLength": 5}},
+            "x-kubernetes-validations": rule("self == oldSelf"),
+        });
+        let mut list = json!({
+            "type": "array", "maxItems": 5, "items": item, "x-kubernetes-list-type": list_type,
+        });
+        if list_type == "map" {
+            list["x-kubernetes-list-map-keys"] = json!(["k"]);
+        }
+        let schema = json!({"type": "object", "properties": {"l": list}});
+        let definition = api.crd().spec_schema(schema).definition().clone();
+        let response = api.create(&format!("{path}?dryRun=All"), &definition).await;
+        if list_type == "map" {
+            response.expect_code(201);
+            continue;
+        }
+        let refused = response.expect_failure(422, "Invalid");
+        let list = "spec.validation.openAPIV3Schema.properties[spec].properties[l]";
+        let text = format!(
+            "{list}.items.x-kubernetes-validations[0].rule: Invalid value: \"self == oldSelf\": oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
+        );
+        assert!(refused.message().contains(&text), "{}", refused.message());
+    }
+}

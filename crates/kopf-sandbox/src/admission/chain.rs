@@ -9,7 +9,7 @@ use super::calling::Caller;
 use super::configuration::{Webhook, Webhooks};
 use super::decision::{self, Decision};
 use super::denial::denial;
-use super::matching::{Attributes, matched};
+use super::matching::{Attributes, matched, meets_conditions};
 use super::review_request::review_request;
 use crate::status::{ApiError, Result};
 
@@ -82,6 +82,11 @@ impl Chain<'_> {
                 let matched = matched(webhook, attributes, subject.object.as_ref(), old)?;
                 let Some(version) = matched else { continue };
                 subject.bring_to(version).await?;
+                let converted = subject.old().await?;
+                let old = converted.as_ref().or(old);
+                if !meets_conditions(webhook, attributes, version, subject.object.as_ref(), old)? {
+                    continue;
+                }
                 let outcome = self
                     .call_and_patch(webhook, &mut subject, apply, warnings)
                     .await;
@@ -114,11 +119,17 @@ impl Chain<'_> {
             let Some(version) = matched(webhook, attributes, object, old)? else {
                 continue;
             };
+            let other = version != attributes.version;
+            let new = self.in_version(object.filter(|_| other), version).await?;
+            let before = self.in_version(old.filter(|_| other), version).await?;
+            let (shown, shown_old) = (new.as_ref().or(object), before.as_ref().or(old));
+            if !meets_conditions(webhook, attributes, version, shown, shown_old)? {
+                continue;
+            }
             calls.push(async move {
                 let mut heard = Vec::new();
-                let outcome = self
-                    .ask_to_validate(webhook, version, (object, old), &mut heard)
-                    .await;
+                let objects = (new.as_ref().or(object), before.as_ref().or(old));
+                let outcome = self.ask(webhook, false, version, objects, &mut heard).await;
                 (webhook, outcome, heard)
             });
         }
@@ -130,20 +141,6 @@ impl Chain<'_> {
             }
         }
         refused.map_or(Ok(()), Err)
-    }
-
-    async fn ask_to_validate(
-        &self,
-        webhook: &Webhook,
-        version: &str,
-        (object, old): (Option<&Value>, Option<&Value>),
-        warnings: &mut Vec<String>,
-    ) -> std::result::Result<Decision, Rejection> {
-        let other = version != self.attributes.version;
-        let new = self.in_version(object.filter(|_| other), version).await?;
-        let before = self.in_version(old.filter(|_| other), version).await?;
-        let objects = (new.as_ref().or(object), before.as_ref().or(old));
-        self.ask(webhook, false, version, objects, warnings).await
     }
 
     async fn in_version(&self, object: Option<&Value>, version: &str) -> Result<Option<Value>> {

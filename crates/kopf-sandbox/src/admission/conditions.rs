@@ -4,12 +4,17 @@ use serde_json::{Value, json};
 
 use super::matching::Attributes;
 use super::review_request;
-use crate::cel::{self, CelValue, Expression, Requester, Resource, Type, Variables, dynamic};
+use crate::cel::{
+    self, Budget, CelValue, Expression, OUT_OF_TOTAL_BUDGET, Requester, Resource, Type, Variables,
+    dynamic,
+};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::label_rules::label_key_errors;
 
 /// Maximum number of conditions of one webhook or policy.
 const MAX_CONDITIONS: usize = 64;
+/// Maximum cost of all conditions of one webhook or policy.
+const MAX_COST: u64 = 2_500_000;
 
 /// The conditions of one webhook or policy.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +43,7 @@ impl Conditions {
             let text = condition.get("expression").and_then(Value::as_str);
             let text = text.unwrap_or_default();
             Condition {
-                text: text.trim().to_owned(),
+                text: text.to_owned(),
                 expression: Expression::parse(text),
             }
         };
@@ -50,19 +55,26 @@ impl Conditions {
     }
 
     pub(super) fn evaluate(&self, variables: &Variables) -> Match {
-        let mut errors = Vec::new();
+        let mut errors: Vec<String> = Vec::new();
+        let mut budget = Budget::of(MAX_COST);
         for condition in &self.0 {
             let outcome = match &condition.expression {
-                Ok(expression) => expression.boolean(variables),
+                Ok(expression) => expression.boolean_within(variables, &mut budget),
                 Err(error) => Err(error.clone()),
             };
+            if budget.is_exhausted() {
+                return Match::Failed(OUT_OF_TOTAL_BUDGET.to_owned());
+            }
             match outcome {
                 Ok(true) => {}
                 Ok(false) => return Match::No,
-                Err(error) => errors.push(format!(
-                    "expression '{}' resulted in error: {error}",
-                    condition.text
-                )),
+                Err(error) => {
+                    let text = &condition.text;
+                    let error = format!("expression '{text}' resulted in error: {error}");
+                    if !errors.contains(&error) {
+                        errors.push(error);
+                    }
+                }
             }
         }
         match errors.as_slice() {
@@ -73,9 +85,10 @@ impl Conditions {
     }
 }
 
-/// Returns the variables of expressions for a request.
+/// Returns the variables of expressions for a request. The objects are in the given version.
 pub(super) fn variables(
     attributes: &Attributes<'_>,
+    version: &str,
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Variables {
@@ -83,7 +96,8 @@ pub(super) fn variables(
     let value = |object: Option<&Value>| object.map_or(CelValue::Null, dynamic);
     variables.add("object", value(object));
     variables.add("oldObject", value(old));
-    let request = review_request::facts(attributes);
+    variables.add("namespaceObject", CelValue::Null);
+    let request = review_request::facts(attributes, version);
     variables.add("request", dynamic(&request));
     variables.add("authorizer", authorizer(attributes));
     variables
@@ -131,7 +145,7 @@ pub(super) fn problems(
                 .and_then(Value::as_str)
                 .unwrap_or_default()
         };
-        let (name, expression) = (text("name"), text("expression"));
+        let (name, expression) = (text("name"), text("expression").trim());
         let problem = expression_problem(expression, &at("expression"), declared, Wanted::Bool);
         errors.extend(problem);
         if name.is_empty() {
@@ -161,7 +175,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Returns the names of the accepted types. None is accepted by `Any`.
+    /// Returns the names of the accepted types, or no names if all types are accepted.
     fn accepted(self) -> &'static [&'static str] {
         match self {
             Self::Any => &[],
@@ -177,9 +191,10 @@ impl Wanted {
     fn problem(self, of: &Type) -> Option<String> {
         let name = of.to_string();
         let accepted = self.accepted();
-        if *of == Type::Dyn || accepted.is_empty() || accepted.contains(&name.as_str()) {
+        if accepted.is_empty() || accepted.contains(&name.as_str()) {
             return None;
         }
+        let name = if name == "null" { "null_type" } else { &name };
         let wanted = match self {
             Self::TextOrNull => "one of [string null_type]",
             _ => accepted.first().copied().unwrap_or_default(),

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::policies::{Facts, Mutation, Policies, Policy};
-use crate::cel::{CelValue, Variables, to_json};
+use super::policies::{Facts, Invocation, Mutation, Policies, Policy};
+use crate::cel::{CelValue, to_json};
+use crate::patch::PatchError;
 use crate::status::{ApiError, Result};
 
 /// Merges a configuration into an object of the kind of the request.
-pub(crate) type MergeInto<'a> = &'a (dyn Fn(&Value, &Value) -> Value + Send + Sync);
+pub(crate) type MergeInto<'a> =
+    &'a (dyn Fn(&Value, &Value) -> std::result::Result<Value, String> + Send + Sync);
 
 impl Policies {
     /// Applies the mutating policies to an object, in sequence.
@@ -38,27 +40,19 @@ fn mutated(
     merge: MergeInto<'_>,
 ) -> Result<Value> {
     let mut object = object;
-    let rounds = {
-        let facts = Facts {
-            object: Some(&object),
-            ..*facts
-        };
-        policy.rounds(&facts)?
-    };
-    for round in rounds {
-        let outcome = round
-            .variables
-            .and_then(|variables| applied(policy, &variables, &object, merge));
-        match outcome {
+    let invocations = policy.invocations(&Facts {
+        object: Some(&object),
+        ..*facts
+    })?;
+    for invocation in invocations {
+        match applied(&invocation, facts, &object, merge) {
             Ok(changed) => object = changed,
             Err(why) => {
                 let message = format!(
                     "policy '{}' with binding '{}' denied request: {why}",
-                    policy.name, round.binding
+                    policy.name, invocation.binding
                 );
-                let attributes = facts.attributes;
-                let rejection =
-                    ApiError::denied_by_policy(attributes.kind, attributes.name, &message, "");
+                let rejection = ApiError::new(403, "Forbidden", message);
                 if let Some(rejection) = policy.failed(rejection) {
                     return Err(rejection);
                 }
@@ -68,27 +62,42 @@ fn mutated(
     Ok(object)
 }
 
-/// Applies all mutations of a policy. Each receives the object as it was before the policy.
+/// Applies all mutations of a policy. Each receives the object as changed by the one before.
 fn applied(
-    policy: &Policy,
-    variables: &Variables,
+    invocation: &Invocation<'_>,
+    facts: &Facts<'_>,
     object: &Value,
     merge: MergeInto<'_>,
 ) -> std::result::Result<Value, String> {
     let mut object = object.clone();
-    for mutation in &policy.mutations {
+    let is_matched = invocation.matches(&Facts {
+        object: Some(&object),
+        ..*facts
+    })?;
+    if !is_matched {
+        return Ok(object);
+    }
+    for mutation in &invocation.policy.mutations {
+        let variables = invocation.variables(&Facts {
+            object: Some(&object),
+            ..*facts
+        })?;
         object = match mutation {
             Mutation::Apply(rule) => {
-                let config = rule.evaluate(variables)?;
+                let config = rule.evaluate(&variables)?;
                 if !matches!(config, CelValue::Map(_)) {
                     return Err("applyConfiguration must evaluate to Object".to_owned());
                 }
-                merge(&object, &to_json(&config))
+                merge(&object, &to_json(&config)?)?
             }
             Mutation::Patch(rule) => {
-                let patch = rule.evaluate(variables)?;
-                let patch = to_json(&patch);
-                crate::patch::json::apply(&object, patch).map_err(|error| error.to_string())?
+                let patch = to_json(&rule.evaluate(&variables)?)?;
+                match crate::patch::json::apply(&object, patch) {
+                    Ok(patched) => patched,
+                    // A test that fails skips the patch.
+                    Err(PatchError::TestFailed(_)) => object,
+                    Err(error) => return Err(error.to_string()),
+                }
             }
         };
     }

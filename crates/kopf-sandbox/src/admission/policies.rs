@@ -179,15 +179,69 @@ impl Facts<'_> {
     fn matches(&self, matcher: &Webhook) -> Result<bool> {
         Ok(matched(matcher, self.attributes, self.object, self.old)?.is_some())
     }
+
+    /// Returns the variables of expressions, except those that the policy declares.
+    fn variables(&self, params: Option<&Value>) -> Variables {
+        let version = self.attributes.version;
+        let mut all = variables(self.attributes, version, self.object, self.old);
+        let value = |value: Option<&Value>| value.map_or(CelValue::Null, dynamic);
+        all.add("params", value(params));
+        all.add("namespaceObject", value(self.namespace));
+        all
+    }
 }
 
-/// One evaluation of a policy: a binding and its parameters.
-pub(super) struct Round<'a> {
+/// A binding of a policy with one of its parameters.
+pub(super) struct Invocation<'a> {
     pub(super) policy: &'a Policy,
     pub(super) binding: &'a str,
-    pub(super) actions: &'a [String],
+    actions: &'a [String],
     /// The error is the reason why the policy cannot be evaluated.
-    pub(super) variables: std::result::Result<Variables, String>,
+    params: std::result::Result<Option<Value>, String>,
+}
+
+impl Invocation<'_> {
+    fn params(&self) -> std::result::Result<Option<&Value>, String> {
+        let params = self.params.as_ref().map_err(Clone::clone)?;
+        Ok(params.as_ref())
+    }
+
+    /// Returns `true` if the conditions of the policy match a request.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the policy cannot be evaluated.
+    pub(super) fn matches(&self, facts: &Facts<'_>) -> std::result::Result<bool, String> {
+        let variables = facts.variables(self.params()?);
+        match self.policy.conditions.evaluate(&variables) {
+            Match::Yes => Ok(true),
+            Match::No => Ok(false),
+            Match::Failed(why) => Err(why),
+        }
+    }
+
+    /// Returns the variables of the expressions of the policy.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the policy cannot be evaluated.
+    pub(super) fn variables(&self, facts: &Facts<'_>) -> std::result::Result<Variables, String> {
+        let mut all = facts.variables(self.params()?);
+        let mut computed: BTreeMap<String, CelValue> = BTreeMap::new();
+        for (name, rule) in &self.policy.variables {
+            let known = computed.clone().into_iter();
+            all.add("variables", cel::map(known));
+            // A variable that fails does not fail policies that do not use it.
+            let value = rule.value(&all).unwrap_or_else(|error| {
+                cel::failed(format!(
+                    "composited variable {name:?} fails to evaluate: {error}"
+                ))
+            });
+            computed.insert(name.clone(), value);
+        }
+        all.add("variables", cel::map(computed));
+        Ok(all)
+    }
 }
 
 impl Policies {
@@ -274,11 +328,11 @@ impl Policy {
         }
     }
 
-    /// Returns the evaluations that a request needs.
-    pub(super) fn rounds<'a>(&'a self, facts: &Facts<'_>) -> Result<Vec<Round<'a>>> {
-        let mut rounds = Vec::new();
+    /// Returns the bindings that apply to a request, with their parameters.
+    pub(super) fn invocations<'a>(&'a self, facts: &Facts<'_>) -> Result<Vec<Invocation<'a>>> {
+        let mut invocations = Vec::new();
         if !self.constraints.concerns(facts)? {
-            return Ok(rounds);
+            return Ok(invocations);
         }
         for binding in &self.bindings {
             if let Some(resources) = &binding.resources
@@ -290,24 +344,14 @@ impl Policy {
                 Ok(params) => params.into_iter().map(Ok).collect(),
                 Err(why) => vec![Err(why)],
             };
-            for params in params {
-                let variables = match params {
-                    Err(why) => Err(why),
-                    Ok(params) => match self.variables(facts, params.as_ref()) {
-                        Ok(Some(variables)) => Ok(variables),
-                        Ok(None) => continue,
-                        Err(why) => Err(why),
-                    },
-                };
-                rounds.push(Round {
-                    policy: self,
-                    binding: &binding.name,
-                    actions: &binding.actions,
-                    variables,
-                });
-            }
+            invocations.extend(params.into_iter().map(|params| Invocation {
+                policy: self,
+                binding: &binding.name,
+                actions: &binding.actions,
+                params,
+            }));
         }
-        Ok(rounds)
+        Ok(invocations)
     }
 
     /// Returns the parameters of a binding; one absent parameter if the policy has no `paramKind`.
@@ -326,38 +370,6 @@ impl Policy {
             );
         }
         Ok(found.into_iter().map(Some).collect())
-    }
-
-    /// Returns the variables of an evaluation, or `None` if the policy does not match the request.
-    fn variables(
-        &self,
-        facts: &Facts<'_>,
-        params: Option<&Value>,
-    ) -> std::result::Result<Option<Variables>, String> {
-        let mut all = variables(facts.attributes, facts.object, facts.old);
-        let value = |value: Option<&Value>| value.map_or(CelValue::Null, dynamic);
-        all.add("params", value(params));
-        let namespace = facts.namespace;
-        all.add("namespaceObject", value(namespace));
-        match self.conditions.evaluate(&all) {
-            Match::Yes => {}
-            Match::No => return Ok(None),
-            Match::Failed(why) => return Err(why),
-        }
-        let mut computed: BTreeMap<String, CelValue> = BTreeMap::new();
-        for (name, rule) in &self.variables {
-            let known = computed.clone().into_iter();
-            all.add("variables", cel::map(known));
-            // A variable that fails does not fail policies that do not use it.
-            let value = rule.value(&all).unwrap_or_else(|error| {
-                cel::failed(format!(
-                    "composited variable {name:?} fails to evaluate: {error}"
-                ))
-            });
-            computed.insert(name.clone(), value);
-        }
-        all.add("variables", cel::map(computed));
-        Ok(Some(all))
     }
 
     /// Returns the rejection, or `None` if the policy ignores failures.
@@ -399,25 +411,28 @@ impl Policies {
     /// The first denial.
     pub(crate) fn validate(&self, facts: &Facts<'_>, warnings: &mut Vec<String>) -> Result<()> {
         for policy in &self.validating {
-            for round in policy.rounds(facts)? {
-                round.judge(facts, warnings)?;
+            for invocation in policy.invocations(facts)? {
+                invocation.judge(facts, warnings)?;
             }
         }
         Ok(())
     }
 }
 
-impl Round<'_> {
+impl Invocation<'_> {
     fn judge(&self, facts: &Facts<'_>, warnings: &mut Vec<String>) -> Result<()> {
-        let variables = match &self.variables {
-            Ok(variables) => variables,
-            Err(why) => return self.act(facts, why, "", warnings, true),
+        let matches = self.matches(facts);
+        let variables = match matches.and_then(|yes| yes.then(|| self.variables(facts)).transpose())
+        {
+            Ok(Some(variables)) => variables,
+            Ok(None) => return Ok(()),
+            Err(why) => return self.act(facts, &why, "", warnings, true),
         };
         for validation in &self.policy.validations {
-            match validation.expression.evaluate(variables) {
+            match validation.expression.evaluate(&variables) {
                 Ok(CelValue::Bool(true)) => {}
                 Ok(CelValue::Bool(false)) => {
-                    let message = validation.message(variables);
+                    let message = validation.message(&variables);
                     self.act(facts, &message, &validation.reason, warnings, false)?;
                 }
                 Ok(_) => {

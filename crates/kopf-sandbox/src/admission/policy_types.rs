@@ -15,13 +15,14 @@ pub(super) fn common() -> Declared {
             "authorizer",
             Type::plain("kubernetes.authorization.Authorizer"),
         ),
+        // Null for webhooks.
+        ("namespaceObject", namespace()),
     ]
 }
 
 /// Returns the variables of expressions of policies, except `variables`.
 pub(super) fn of_policy(has_params: bool) -> Declared {
     let mut declared = common();
-    declared.push(("namespaceObject", namespace()));
     if has_params {
         declared.push(("params", Type::Dyn));
     }

@@ -75,9 +75,9 @@ pub(super) fn review_request(
 }
 
 /// Returns the request without its objects, for expressions. Empty strings are absent.
-pub(super) fn facts(attributes: &Attributes<'_>) -> Value {
+pub(super) fn facts(attributes: &Attributes<'_>, object_version: &str) -> Value {
     let mut facts = json!({
-        "kind": kind(attributes, attributes.version),
+        "kind": kind(attributes, object_version),
         "resource": resource(attributes, attributes.version),
         "subResource": attributes.subresource.unwrap_or_default(),
         "requestKind": kind(attributes, attributes.version),

@@ -9,6 +9,7 @@ use super::bounded::MAX_BYTES;
 use super::evaluate::Outcome;
 use super::opaque::{ListKind, TypedList, as_list, as_typed_list, list, typed_list};
 use super::operators::{NO_OVERLOAD, equal, same_keys};
+use super::times;
 
 pub(super) const OVERFLOW: &str = "integer overflow";
 const UNSIGNED_OVERFLOW: &str = "unsigned integer overflow";
@@ -28,17 +29,10 @@ pub(super) fn add(left: &Value, right: &Value) -> Outcome {
         (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes(Arc::new(
             [a.as_slice(), b.as_slice()].concat(),
         ))),
-        (Value::Duration(a), Value::Duration(b)) => {
-            let sum = a.checked_add(b).map(Value::Duration);
-            sum.ok_or(OVERFLOW.into())
-        }
+        (Value::Duration(a), Value::Duration(b)) => times::bounded(a.checked_add(b)),
         (Value::Timestamp(time), Value::Duration(duration))
         | (Value::Duration(duration), Value::Timestamp(time)) => {
-            let sum = time.checked_add_signed(*duration);
-            // Timestamps end with the year 9999.
-            let sum = sum.filter(|sum| sum.timestamp() < 253_402_300_800);
-            sum.map(Value::Timestamp)
-                .ok_or("timestamp overflow".to_owned())
+            times::in_range(time.checked_add_signed(*duration))
         }
         _ => integers(left, right, i64::checked_add, u64::checked_add),
     }
@@ -67,17 +61,12 @@ fn concatenated(typed: Option<&TypedList>, items: &[Value], more: &[Value]) -> V
 pub(super) fn subtract(left: &Value, right: &Value) -> Outcome {
     match (left, right) {
         (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a - b)),
-        (Value::Duration(a), Value::Duration(b)) => {
-            let difference = a.checked_sub(b).map(Value::Duration);
-            difference.ok_or(OVERFLOW.into())
-        }
+        (Value::Duration(a), Value::Duration(b)) => times::bounded(a.checked_sub(b)),
         (Value::Timestamp(time), Value::Duration(duration)) => {
-            let difference = time.checked_sub_signed(*duration);
-            let difference = difference.map(Value::Timestamp);
-            difference.ok_or("timestamp overflow".to_owned())
+            times::in_range(time.checked_sub_signed(*duration))
         }
         (Value::Timestamp(a), Value::Timestamp(b)) => {
-            Ok(Value::Duration(a.signed_duration_since(b)))
+            times::bounded(Some(a.signed_duration_since(b)))
         }
         _ => integers(left, right, i64::checked_sub, u64::checked_sub),
     }

@@ -85,6 +85,7 @@ fn uint(value: &Value) -> Outcome {
             Ok(Value::UInt(*number as u64))
         }
         Value::Float(_) => Err(overflow()),
+        Value::String(text) if text.starts_with('+') => Err(from_string("uint")),
         Value::String(text) => {
             let number = text.parse().map(Value::UInt);
             number.map_err(|_| from_string("uint"))
@@ -100,8 +101,14 @@ fn double(value: &Value) -> Outcome {
         Value::Int(number) => Ok(Value::Float(*number as f64)),
         Value::UInt(number) => Ok(Value::Float(*number as f64)),
         Value::String(text) => {
-            let number = text.parse().map(Value::Float);
-            number.map_err(|_| from_string("double"))
+            let number = text.parse().ok();
+            // Only words are infinite; a number can be too large.
+            let is_word = text.ends_with(['f', 'F', 'y', 'Y']);
+            let number =
+                number.filter(|number: &f64| number.is_finite() || number.is_nan() || is_word);
+            number
+                .map(Value::Float)
+                .ok_or_else(|| from_string("double"))
         }
         _ => no_overload(),
     }

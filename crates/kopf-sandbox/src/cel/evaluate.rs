@@ -13,7 +13,7 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::objects::{Key, OptionalValue};
 use kube_cel::cel::{IdedExpr, Value};
 
-use super::opaque::{as_list, as_optional, list, of, type_named};
+use super::opaque::{as_list, as_optional, failure, list, of, type_named};
 use super::operators::{self as operation, NO_OVERLOAD};
 use super::{OUT_OF_BUDGET, Variables, authorization, functions, names};
 
@@ -34,8 +34,8 @@ pub(super) struct Evaluation<'a> {
     cost: u64,
 }
 
-/// Evaluates an expression.
-pub(super) fn evaluate(expression: &IdedExpr, variables: &Variables) -> Outcome {
+/// Evaluates an expression. Returns its cost, too.
+pub(super) fn evaluate(expression: &IdedExpr, variables: &Variables) -> (Outcome, u64) {
     let known = variables.values.iter();
     let mut evaluation = Evaluation {
         scope: known
@@ -45,9 +45,9 @@ pub(super) fn evaluate(expression: &IdedExpr, variables: &Variables) -> Outcome 
     };
     let outcome = evaluation.value(expression);
     if evaluation.cost > MAX_COST {
-        return Err(OUT_OF_BUDGET.to_owned());
+        return (Err(OUT_OF_BUDGET.to_owned()), evaluation.cost);
     }
-    outcome
+    (outcome, evaluation.cost)
 }
 
 impl<'a> Evaluation<'a> {
@@ -195,6 +195,16 @@ impl<'a> Evaluation<'a> {
                     Arc::make_mut(&mut known).extend(added.iter().cloned());
                     Ok(Value::List(known))
                 }
+                ("@insert", [map, key, value]) if is_accumulator(map) => {
+                    let key = operation::key(&self.value(key)?)?;
+                    let value = self.value(value)?;
+                    self.charge(2)?;
+                    let Value::Map(mut known) = self.take(depth)? else {
+                        return Err(NO_OVERLOAD.to_owned());
+                    };
+                    functions::insert(Arc::make_mut(&mut known.map), key, value)?;
+                    Ok(Value::Map(known))
+                }
                 _ => self.value(step),
             },
             _ => self.value(step),
@@ -265,7 +275,11 @@ impl<'a> Evaluation<'a> {
             args.push(self.value(part)?);
         }
         self.charge(cost(&name, target.as_ref(), &args))?;
-        functions::call(&name, target, args)
+        let result = functions::call(&name, target, args)?;
+        if MAKES_TEXT.contains(&name.as_str()) {
+            self.charge(length(&result) / 10)?;
+        }
+        Ok(result)
     }
 }
 
@@ -301,28 +315,44 @@ fn items(range: &Value, both: bool) -> Result<Vec<(Value, Option<Value>)>, Strin
     };
     let mut entries: Vec<(&Key, &Value)> = map.map.iter().collect();
     entries.sort_by(|a, b| a.0.cmp(b.0));
+    if let Some(error) = entries.iter().find_map(|(_, value)| failure(value)) {
+        return Err(error.to_owned());
+    }
     Ok(entries
         .into_iter()
         .map(|(key, value)| (Value::from(key), both.then(|| value.clone())))
         .collect())
 }
 
-/// Returns the cost of a call: one, and a tenth per character of its strings.
-fn cost(name: &str, target: Option<&Value>, args: &[Value]) -> u64 {
-    let length = |value: &Value| match value {
+/// Functions whose results can be larger than their arguments.
+const MAKES_TEXT: [&str; 3] = ["format", "join", "replace"];
+
+/// Returns the length of a string or list.
+fn length(value: &Value) -> u64 {
+    match value {
         Value::String(text) => text.len() as u64,
         Value::Bytes(bytes) => bytes.len() as u64,
         other => as_list(other).map_or(0, |items| items.len() as u64),
-    };
+    }
+}
+
+/// Returns the cost of a call: one, and a tenth per byte or item of its arguments. Searches in lists
+/// compare all items.
+fn cost(name: &str, target: Option<&Value>, args: &[Value]) -> u64 {
     if name == "check" && target.is_some_and(authorization::is_check) {
         return authorization::CHECK_COST;
     }
     let lengths = target.into_iter().chain(args).map(length);
-    let size = match name {
-        "size" | operators::INDEX | operators::OPT_INDEX => 0,
-        operators::EQUALS | operators::NOT_EQUALS => lengths.min().unwrap_or(0),
-        operators::IN => 10 * lengths.max().unwrap_or(0),
-        "join" => 10 * lengths.sum::<u64>(),
+    let size = match (name, args) {
+        ("size" | operators::INDEX | operators::OPT_INDEX, _) => 0,
+        (operators::EQUALS | operators::NOT_EQUALS, _) => lengths.min().unwrap_or(0),
+        (operators::IN, _) => 10 * lengths.max().unwrap_or(0),
+        ("join", _) => 10 * lengths.sum::<u64>(),
+        ("lists.range", [Value::Int(count)]) => {
+            u64::try_from(*count).unwrap_or(0).saturating_mul(10)
+        }
+        ("distinct", _) => lengths.map(|length| 10 * length * length).sum(),
+        (name, _) if name.starts_with("sets.") => 10 * lengths.product::<u64>(),
         _ => lengths.sum(),
     };
     1 + size / 10

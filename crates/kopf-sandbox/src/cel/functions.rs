@@ -1,5 +1,7 @@
 //! Calls of functions and methods: own implementations first, then those of the crates.
 
+use std::collections::HashMap;
+
 use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::objects::{Key, OptionalValue};
 use kube_cel::cel::{ExecutionError, IdedExpr, Value};
@@ -59,6 +61,22 @@ fn general(name: &str, all: &[&Value]) -> Option<Outcome> {
             let found = of_library(&format!("format.{name}"), None, Vec::new());
             Ok(found.map_or_else(|_| none(), of))
         }
+        ("isQuantity", [Value::String(text)]) if text.trim() != text.as_str() => {
+            Ok(Value::Bool(false))
+        }
+        ("isCIDR", [Value::String(text)]) if has_padded_length(text) => Ok(Value::Bool(false)),
+        ("semver", [Value::String(text), rest @ ..]) => {
+            let library = |text: &str| {
+                let mut args = vec![Value::from(text)];
+                args.extend(rest.iter().map(|value| (*value).clone()));
+                of_library(name, None, args)
+            };
+            // The build is checked, but not compared.
+            let version = text
+                .split_once('+')
+                .map_or(text.as_str(), |(version, _)| version);
+            library(text).and_then(|_| library(version))
+        }
         ("@insert", [Value::Map(map), Value::Map(more)]) => {
             let entries = more.map.iter().map(|(key, value)| (key.clone(), value));
             inserted(&map.map, entries)
@@ -71,18 +89,30 @@ fn general(name: &str, all: &[&Value]) -> Option<Outcome> {
     })
 }
 
+/// Returns `true` for a prefix length with leading zeros: `10.0.0.0/08`.
+fn has_padded_length(text: &str) -> bool {
+    let length = text.split_once('/').map_or("", |(_, length)| length);
+    length.len() > 1 && length.starts_with('0')
+}
+
 fn inserted<'a>(
-    map: &std::collections::HashMap<Key, Value>,
+    map: &HashMap<Key, Value>,
     entries: impl Iterator<Item = (Key, &'a Value)>,
 ) -> Outcome {
     let mut map = map.clone();
     for (key, value) in entries {
-        if map.contains_key(&key) {
-            return Err(format!("insert failed: key {key} already exists"));
-        }
-        map.insert(key, value.clone());
+        insert(&mut map, key, value.clone())?;
     }
     Ok(Value::from(map))
+}
+
+/// Adds an entry with a new key to a map.
+pub(super) fn insert(map: &mut HashMap<Key, Value>, key: Key, value: Value) -> Result<(), String> {
+    if map.contains_key(&key) {
+        return Err(format!("insert failed: key {key} already exists"));
+    }
+    map.insert(key, value);
+    Ok(())
 }
 
 #[allow(clippy::cast_possible_wrap, reason = "sizes fit in memory")]

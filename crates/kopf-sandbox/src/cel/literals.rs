@@ -1,5 +1,5 @@
 //! Literals and operators that the parser of the crate `cel` misreads: triple quotes, raw bytes,
-//! rare escapes, negative hexadecimal numbers and repeated `!`.
+//! rare escapes, negative hexadecimal numbers and repeated signs.
 
 use std::fmt::Write as _;
 
@@ -19,8 +19,13 @@ pub(super) fn normalised(text: &str) -> String {
             rest = rest.get(length..).unwrap_or_default();
             continue;
         }
-        if let Some(after) = rest.strip_prefix("!!") {
-            result.push_str("  ");
+        if let Some(length) = signs(rest, &result) {
+            let (taken, after) = rest.split_at(length);
+            result.extend(
+                taken
+                    .chars()
+                    .map(|it| if it == character { ' ' } else { it }),
+            );
             rest = after;
             continue;
         }
@@ -35,6 +40,20 @@ pub(super) fn normalised(text: &str) -> String {
         rest = after;
     }
     result
+}
+
+/// Returns the length of an even number of equal signs at the start, which have no effect: `!!x`,
+/// `- -5`. `before` is the text before: a `-` after an operand is a subtraction.
+fn signs(rest: &str, before: &str) -> Option<usize> {
+    let sign = rest.chars().next().filter(|it| ['!', '-'].contains(it))?;
+    let is_operand = |it: char| it.is_alphanumeric() || "_)]}'\"".contains(it);
+    if sign == '-' && before.trim_end().ends_with(is_operand) {
+        return None;
+    }
+    let first = rest.get(1..)?;
+    let second = first.trim_start().strip_prefix(sign)?;
+    // Not the first part of an operator.
+    (!second.starts_with('=')).then(|| rest.len() - second.len())
 }
 
 fn negative_hexadecimal(rest: &str) -> Option<(i64, usize)> {
@@ -179,6 +198,10 @@ mod tests {
             ("b'\\n' == br'\\'", "b\"\\x0a\" == b\"\\x5c\""),
             ("'\\a\\x41\\u00e9'", "\"\u{7}Aé\""),
             ("1 == -0x10 && !!x", "1 == -16   &&   x"),
+            ("- -5 == --x - -y", "   5 ==   x - -y"),
+            ("! ! !x", "    !x"),
+            ("a - - -5", "a -    5"),
+            ("!x != y", "!x != y"),
             ("a.b('x', \"y\") // '", "a.b('x', \"y\") // '"),
             ("'open", "'open"),
             ("'\\z'", "'\\z'"),

@@ -10,12 +10,15 @@ use super::rewrite::parts;
 
 /// The name of the accumulator, which cannot be written in an expression.
 const RESULT: &str = "@result";
+/// The name of the value to which a macro is applied.
+const TARGET: &str = "@target";
+/// The variable of a loop without iterations.
+pub(super) const UNUSED: &str = "@unused";
 
 /// Expands all macros of an expression.
 pub(super) fn expanded(whole: IdedExpr) -> IdedExpr {
     let IdedExpr { id, expr } = whole;
-    let replaced = parts(expr, &mut |part| Ok(expanded(part)));
-    let expr = match replaced.unwrap_or_default() {
+    let expr = match parts(expr, &mut expanded) {
         Expr::Call(call) => expanded_call(call),
         other => other,
     };
@@ -65,7 +68,7 @@ enum Step<'a> {
 
 fn looped(range: IdedExpr, first: &IdedExpr, second: &IdedExpr, step: Step<'_>) -> Option<Expr> {
     let yes = || literal(LiteralValue::Boolean(true.into()));
-    let result = || plain(Expr::Ident(RESULT.to_owned()));
+    let result = || ident(RESULT);
     let number = |number: i64| literal(LiteralValue::Int(number.into()));
     let goes_on = |part| call(operators::NOT_STRICTLY_FALSE, vec![part]);
     let filtered = |filter: Option<&IdedExpr>, step: IdedExpr| match filter {
@@ -116,36 +119,29 @@ fn looped(range: IdedExpr, first: &IdedExpr, second: &IdedExpr, step: Step<'_>) 
 /// Expands to `target.hasValue() ? optional.of(result) : optional.none()`, with the content of the
 /// target as a variable.
 fn mapped(target: IdedExpr, variable: &IdedExpr, result: &IdedExpr, wraps: bool) -> Option<Expr> {
-    let bound = plain(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: plain(Expr::List(ListExpr::new(Vec::new()))),
-        iter_var: "@unused".to_owned(),
-        iter_var2: None,
-        accu_var: name(variable)?,
-        accu_init: method(target.clone(), "value", Vec::new()),
-        loop_cond: literal(LiteralValue::Boolean(false.into())),
-        loop_step: variable.clone(),
-        result: result.clone(),
-    })));
-    let optional = || plain(Expr::Ident("optional".to_owned()));
-    let bound = if wraps {
-        method(optional(), "of", vec![bound])
+    let content = method(ident(TARGET), "value", Vec::new());
+    let result = bound(&name(variable)?, content, result.clone());
+    let optional = || ident("optional");
+    let result = if wraps {
+        method(optional(), "of", vec![result])
     } else {
-        bound
+        result
     };
     let parts = vec![
-        method(target, "hasValue", Vec::new()),
-        bound,
+        method(ident(TARGET), "hasValue", Vec::new()),
+        result,
         method(optional(), "none", Vec::new()),
     ];
-    Some(call(operators::CONDITIONAL, parts).expr)
+    let mapped = call(operators::CONDITIONAL, parts);
+    Some(bound(TARGET, target, mapped).expr)
 }
 
 /// Expands to a call with the list and the list of the keys.
 fn sorted(target: IdedExpr, variable: &IdedExpr, key: &IdedExpr) -> Option<Expr> {
-    let result = || plain(Expr::Ident(RESULT.to_owned()));
+    let result = || ident(RESULT);
     let item = plain(Expr::List(ListExpr::new(vec![key.clone()])));
     let keys = Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: target.clone(),
+        iter_range: ident(TARGET),
         iter_var: name(variable)?,
         iter_var2: None,
         accu_var: RESULT.to_owned(),
@@ -154,7 +150,26 @@ fn sorted(target: IdedExpr, variable: &IdedExpr, key: &IdedExpr) -> Option<Expr>
         loop_step: call(operators::ADD, vec![result(), item]),
         result: result(),
     }));
-    Some(call("@sortByAssociatedKeys", vec![target, plain(keys)]).expr)
+    let sorted = call("@sortByAssociatedKeys", vec![ident(TARGET), plain(keys)]);
+    Some(bound(TARGET, target, sorted).expr)
+}
+
+/// Returns an expression with a variable: a loop without iterations, whose accumulator it is.
+fn bound(name: &str, value: IdedExpr, result: IdedExpr) -> IdedExpr {
+    plain(Expr::Comprehension(Box::new(ComprehensionExpr {
+        iter_range: plain(Expr::List(ListExpr::new(Vec::new()))),
+        iter_var: UNUSED.to_owned(),
+        iter_var2: None,
+        accu_var: name.to_owned(),
+        accu_init: value,
+        loop_cond: literal(LiteralValue::Boolean(false.into())),
+        loop_step: ident(name),
+        result,
+    })))
+}
+
+fn ident(name: &str) -> IdedExpr {
+    plain(Expr::Ident(name.to_owned()))
 }
 
 fn name(part: &IdedExpr) -> Option<String> {

@@ -57,7 +57,7 @@ impl Opaque for TypedList {
 
 /// A variable that could not be evaluated. The error is reported where the variable is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failed(pub(super) String);
+struct Failed(String);
 
 impl Opaque for Failed {
     fn runtime_type_name(&self) -> &'static str {
@@ -68,6 +68,14 @@ impl Opaque for Failed {
 /// Returns a value that fails where it is used as a field.
 pub(crate) fn failed(error: String) -> Value {
     Value::Opaque(Arc::new(Failed(error)))
+}
+
+/// Returns the error of a value that fails where it is used.
+pub(super) fn failure(value: &Value) -> Option<&str> {
+    match value {
+        Value::Opaque(opaque) => opaque.downcast_ref::<Failed>().map(|it| it.0.as_str()),
+        _ => None,
+    }
 }
 
 /// Returns a list value.

@@ -5,23 +5,25 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value;
 use kube_cel::cel::common::ast::operators;
-use kube_cel::cel::objects::Key;
+use kube_cel::cel::objects::{Key, Map};
 
 use super::arithmetic::{OVERFLOW, add, divide, modulo, multiply, subtract};
 use super::authorization;
 use super::evaluate::Outcome;
 use super::opaque::{
-    Failed, ListKind, TypedList, as_list, as_optional, as_typed_list, none, of, type_name,
+    ListKind, TypedList, as_list, as_optional, as_typed_list, failure, none, of, type_name,
 };
+use super::values::reserved;
 
 /// The error of a call whose arguments have the wrong types.
 pub(super) const NO_OVERLOAD: &str = "no such overload";
+const NO_ORDER: &str = "NaN values cannot be ordered";
 
 /// Applies an operator with two operands. Returns `None` if the name is not an operator.
 pub(super) fn binary(name: &str, left: &Value, right: &Value) -> Option<Outcome> {
     let compared = |matches: fn(Ordering) -> bool| {
         let order = compare(left, right)?;
-        Ok(Value::Bool(order.is_some_and(matches)))
+        Ok(Value::Bool(matches(order.ok_or(NO_ORDER)?)))
     };
     Some(match name {
         operators::EQUALS => Ok(Value::Bool(equal(left, right))),
@@ -32,7 +34,11 @@ pub(super) fn binary(name: &str, left: &Value, right: &Value) -> Option<Outcome>
         operators::GREATER_EQUALS => compared(Ordering::is_ge),
         operators::IN => contains(left, right),
         operators::INDEX => index(left, right),
-        operators::OPT_INDEX | operators::OPT_SELECT => optional_index(left, right),
+        operators::OPT_INDEX => optional_index(left, right),
+        operators::OPT_SELECT => match right {
+            Value::String(name) => optional_field(left, name),
+            _ => Err(NO_OVERLOAD.to_owned()),
+        },
         operators::ADD => add(left, right),
         operators::SUBSTRACT => subtract(left, right),
         operators::MULTIPLY => multiply(left, right),
@@ -146,14 +152,8 @@ fn with_float(left: f64, right: i128) -> Option<Ordering> {
         return Some(Ordering::Less);
     }
     let whole = left.trunc() as i128;
-    let fraction = left.fract();
-    Some(whole.cmp(&right).then(fraction.total_cmp(&0.0))).map(|order| {
-        if whole == right && fraction == 0.0 {
-            Ordering::Equal
-        } else {
-            order
-        }
-    })
+    let order = whole.cmp(&right);
+    Some(order.then(left.fract().partial_cmp(&0.0)?))
 }
 
 /// Orders two values. Returns `None` if they have no order: a number that is not a number.
@@ -204,25 +204,29 @@ pub(super) fn key(value: &Value) -> Result<Key, String> {
     }
 }
 
+/// Returns a member of a map by the name of a field. Reserved words are stored with underscores.
+fn member<'v>(map: &'v Map, name: &str) -> Option<&'v Value> {
+    let get = |name: &str| map.map.get(&Key::String(Arc::new(name.to_owned())));
+    get(name).or_else(|| get(&reserved(name)?))
+}
+
+/// Returns a value, or the error of a variable that could not be evaluated.
+fn available(value: &Value) -> Outcome {
+    match failure(value) {
+        Some(error) => Err(error.to_owned()),
+        None => Ok(value.clone()),
+    }
+}
+
 /// Returns a field of an object or map, also of an optional.
 pub(super) fn field(operand: &Value, name: &str) -> Outcome {
-    if let Some(content) = as_optional(operand) {
-        let found = content.value().and_then(|it| field(it, name).ok());
-        return Ok(found.map_or_else(none, of));
+    if as_optional(operand).is_some() {
+        return optional_field(operand, name);
     }
+    let missing = || format!("no such key: {name}");
     match operand {
-        Value::Map(map) => {
-            let found = map.map.get(&Key::String(Arc::new(name.to_owned())));
-            let found = found.ok_or_else(|| format!("no such key: {name}"))?;
-            match found {
-                Value::Opaque(opaque) => match opaque.downcast_ref::<Failed>() {
-                    Some(Failed(error)) => Err(error.clone()),
-                    None => Ok(found.clone()),
-                },
-                other => Ok(other.clone()),
-            }
-        }
-        Value::Null => Err(format!("no such key: {name}")),
+        Value::Map(map) => available(member(map, name).ok_or_else(missing)?),
+        Value::Null => Err(missing()),
         other => authorization::field(other, name).ok_or_else(|| NO_OVERLOAD.to_owned()),
     }
 }
@@ -230,22 +234,40 @@ pub(super) fn field(operand: &Value, name: &str) -> Outcome {
 /// Returns `true` if an object or map has a field.
 pub(super) fn has_field(operand: &Value, name: &str) -> Result<bool, String> {
     if let Some(content) = as_optional(operand) {
-        return Ok(content.value().is_some_and(|it| field(it, name).is_ok()));
+        let content = content.value();
+        return content.map_or(Ok(false), |content| has_field(content, name));
     }
     match operand {
-        Value::Map(_) | Value::Null => Ok(field(operand, name).is_ok()),
+        Value::Map(map) => match member(map, name) {
+            Some(found) => available(found).map(|_| true),
+            None => Ok(false),
+        },
+        Value::Null => Ok(false),
         _ => Err(NO_OVERLOAD.to_owned()),
     }
 }
 
-fn index(operand: &Value, at: &Value) -> Outcome {
-    if as_optional(operand).is_some() {
-        return optional_index(operand, at);
+/// Returns a field as an optional.
+fn optional_field(operand: &Value, name: &str) -> Outcome {
+    let content = match as_optional(operand) {
+        None => operand,
+        Some(optional) => match optional.value() {
+            None => return Ok(none()),
+            Some(content) => content,
+        },
+    };
+    if has_field(content, name)? {
+        return field(content, name).map(of);
     }
+    Ok(none())
+}
+
+/// Returns an item of a list or map, if there is one.
+fn item<'v>(operand: &'v Value, at: &Value) -> Result<Option<&'v Value>, String> {
     if let Some(items) = as_list(operand) {
         let position = match at {
-            Value::Int(number) => i128::from(*number),
-            Value::UInt(number) => i128::from(*number),
+            Value::Int(number) => usize::try_from(*number),
+            Value::UInt(number) => usize::try_from(*number),
             Value::Float(number) => {
                 return Err(format!("unsupported index value {number} in list"));
             }
@@ -254,16 +276,27 @@ fn index(operand: &Value, at: &Value) -> Outcome {
                 return Err(format!("unsupported index type '{of}' in list"));
             }
         };
-        let item = usize::try_from(position).ok().and_then(|at| items.get(at));
-        let missing = || format!("index out of bounds: {position}");
-        return item.cloned().ok_or_else(missing);
+        return Ok(position.ok().and_then(|position| items.get(position)));
     }
-    let Value::Map(map) = operand else {
-        return Err(NO_OVERLOAD.to_owned());
-    };
-    let key = key(at)?;
-    let missing = || format!("no such key: {key}");
-    map.map.get(&key).cloned().ok_or_else(missing)
+    match operand {
+        Value::Map(map) => Ok(map.map.get(&key(at)?)),
+        Value::Null => Ok(None),
+        _ => Err(NO_OVERLOAD.to_owned()),
+    }
+}
+
+fn index(operand: &Value, at: &Value) -> Outcome {
+    if as_optional(operand).is_some() {
+        return optional_index(operand, at);
+    }
+    if let Some(item) = item(operand, at)? {
+        return available(item);
+    }
+    let shown = key(at).map_or_else(|_| String::new(), |key| key.to_string());
+    Err(match as_list(operand) {
+        Some(_) => format!("index out of bounds: {shown}"),
+        None => format!("no such key: {shown}"),
+    })
 }
 
 fn optional_index(operand: &Value, at: &Value) -> Outcome {
@@ -274,8 +307,11 @@ fn optional_index(operand: &Value, at: &Value) -> Outcome {
             Some(content) => content,
         },
     };
-    if as_list(content).is_none() && !matches!(content, Value::Map(_)) {
+    if as_list(content).is_none() && !matches!(content, Value::Map(_) | Value::Null) {
         return Err(NO_OVERLOAD.to_owned());
     }
-    Ok(index(content, at).map_or_else(|_| none(), of))
+    match item(content, at) {
+        Ok(Some(item)) => available(item).map(of),
+        Ok(None) | Err(_) => Ok(none()),
+    }
 }

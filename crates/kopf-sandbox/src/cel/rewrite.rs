@@ -2,86 +2,96 @@
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue,
-    MapEntryExpr, MapExpr, StructExpr,
+    EntryExpr, Expr, IdedEntryExpr, LiteralValue, MapEntryExpr, MapExpr, StructExpr,
 };
 
 /// Applies a function to all direct parts of an expression.
-pub(super) fn parts<F>(expr: Expr, change: &mut F) -> Result<Expr, String>
-where
-    F: FnMut(IdedExpr) -> Result<IdedExpr, String>,
-{
-    Ok(match expr {
-        Expr::Call(call) => Expr::Call(CallExpr {
-            func_name: call.func_name,
-            target: call
-                .target
-                .map(|target| change(*target).map(Box::new))
-                .transpose()?,
-            args: call
-                .args
-                .into_iter()
-                .map(change)
-                .collect::<Result<_, _>>()?,
-        }),
-        Expr::Comprehension(all) => {
-            let all = *all;
-            Expr::Comprehension(Box::new(ComprehensionExpr {
-                iter_range: change(all.iter_range)?,
-                iter_var: all.iter_var,
-                iter_var2: all.iter_var2,
-                accu_var: all.accu_var,
-                accu_init: change(all.accu_init)?,
-                loop_cond: change(all.loop_cond)?,
-                loop_step: change(all.loop_step)?,
-                result: change(all.result)?,
-            }))
+pub(super) fn parts(mut expr: Expr, change: &mut dyn FnMut(IdedExpr) -> IdedExpr) -> Expr {
+    let mut replace = |part: &mut IdedExpr| *part = change(std::mem::take(part));
+    match &mut expr {
+        Expr::Call(call) => {
+            if let Some(target) = &mut call.target {
+                replace(target);
+            }
+            call.args.iter_mut().for_each(replace);
         }
-        Expr::List(list) => Expr::List(ListExpr {
-            elements: list
-                .elements
-                .into_iter()
-                .map(change)
-                .collect::<Result<_, _>>()?,
-            optional_indices: list.optional_indices,
-        }),
-        Expr::Map(mut map) => {
+        Expr::Comprehension(all) => {
+            let all = &mut **all;
+            replace(&mut all.iter_range);
+            replace(&mut all.accu_init);
+            replace(&mut all.loop_cond);
+            replace(&mut all.loop_step);
+            replace(&mut all.result);
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(replace),
+        Expr::Map(map) => {
             for entry in &mut map.entries {
                 if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    entry.key = change(std::mem::take(&mut entry.key))?;
-                    entry.value = change(std::mem::take(&mut entry.value))?;
+                    replace(&mut entry.key);
+                    replace(&mut entry.value);
                 }
             }
-            Expr::Map(MapExpr { ..map })
         }
-        Expr::Struct(mut made) => {
+        Expr::Struct(made) => {
             for entry in &mut made.entries {
                 if let EntryExpr::StructField(field) = &mut entry.expr {
-                    field.value = change(std::mem::take(&mut field.value))?;
+                    replace(&mut field.value);
                 }
             }
-            Expr::Struct(StructExpr { ..made })
         }
-        Expr::Select(mut select) => {
-            *select.operand = change(std::mem::take(&mut *select.operand))?;
-            Expr::Select(select)
-        }
-        other @ (Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified) => other,
-    })
+        Expr::Select(select) => replace(&mut select.operand),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    }
+    expr
 }
 
-/// Rewrites objects such as `Object{spec: …}` and `JSONPatch{op: …}` as maps. Types are not
-/// checked.
-pub(super) fn objects(whole: IdedExpr) -> IdedExpr {
+/// Rewrites objects such as `Object{spec: …}` and `JSONPatch{op: …}` as maps.
+///
+/// # Errors
+///
+/// A nested object has the type of another field.
+pub(super) fn objects(whole: IdedExpr) -> Result<IdedExpr, String> {
+    let mut problem = None;
     let IdedExpr { id, expr } = whole;
-    let replaced = parts(expr, &mut |part| Ok(objects(part)));
-    let expr = match replaced.unwrap_or_default() {
+    if let Expr::Struct(made) = &expr {
+        problem = misplaced(made);
+    }
+    let expr = parts(expr, &mut |part| match objects(part) {
+        Ok(part) => part,
+        Err(error) => {
+            problem = Some(error);
+            IdedExpr::default()
+        }
+    });
+    let expr = match expr {
         Expr::Struct(made) => Expr::Map(MapExpr {
             entries: made.entries.into_iter().map(as_map_entry).collect(),
         }),
         other => other,
     };
-    IdedExpr { id, expr }
+    problem.map_or(Ok(IdedExpr { id, expr }), Err)
+}
+
+/// Returns the error of a field whose object has the type of another field.
+fn misplaced(made: &StructExpr) -> Option<String> {
+    made.entries.iter().find_map(|entry| {
+        let EntryExpr::StructField(field) = &entry.expr else {
+            return None;
+        };
+        let Expr::Struct(inner) = &field.value.expr else {
+            return None;
+        };
+        let (name, wanted) = (
+            &inner.type_name,
+            format!("{}.{}", made.type_name, field.field),
+        );
+        let is_object = made.type_name.starts_with("Object") && *name != wanted;
+        is_object.then(|| {
+            format!(
+                "unexpected type name {name:?}, expected {wanted:?}, which matches field name path from root Object type"
+            )
+        })
+    })
 }
 
 fn as_map_entry(entry: IdedEntryExpr) -> IdedEntryExpr {

@@ -6,6 +6,7 @@ use kube_cel::cel::Value;
 
 use super::evaluate::Outcome;
 use super::opaque::list;
+use super::patterns;
 
 /// Calls a method of a string. Returns `None` for other functions.
 pub(super) fn call(name: &str, all: &[&Value]) -> Option<Outcome> {
@@ -23,12 +24,21 @@ pub(super) fn call(name: &str, all: &[&Value]) -> Option<Outcome> {
         ("indexOf" | "lastIndexOf", [Value::String(_), Value::Int(at)]) if *at < 0 => {
             Err(out_of_range(*at))
         }
-        ("matches" | "find" | "findAll", [Value::String(pattern), ..]) => {
-            regex::Regex::new(pattern).err().map(|_| {
-                let why = regex_problem(pattern);
-                Err(format!("error parsing regexp: {why}: `{pattern}`"))
-            })?
+        ("lastIndexOf", [Value::String(part), Value::Int(at)])
+            if usize::try_from(*at).is_ok_and(|at| at >= text.chars().count())
+                && !part.is_empty() =>
+        {
+            Ok(Value::Int(-1))
         }
+        ("matches", [Value::String(pattern)]) => {
+            patterns::compiled(pattern).map(|it| Value::Bool(it.is_match(text)))
+        }
+        ("find", [Value::String(pattern)]) => patterns::compiled(pattern).map(|it| {
+            let found = it.find(text).map_or("", |found| found.as_str());
+            Value::String(Arc::new(found.to_owned()))
+        }),
+        ("findAll", [Value::String(pattern)]) => found(text, pattern, -1),
+        ("findAll", [Value::String(pattern), Value::Int(limit)]) => found(text, pattern, *limit),
         _ => return None,
     })
 }
@@ -37,18 +47,13 @@ fn out_of_range(index: i64) -> String {
     format!("index out of range: {index}")
 }
 
-/// Returns the first problem of a malformed pattern, in the words of a real server.
-fn regex_problem(pattern: &str) -> &'static str {
-    let count = |sign| pattern.matches(sign).count();
-    if count('(') > count(')') {
-        "missing closing )"
-    } else if count('(') < count(')') {
-        "unexpected )"
-    } else if count('[') > count(']') {
-        "missing closing ]"
-    } else {
-        "invalid or unsupported Perl syntax"
-    }
+/// Returns all matches of a pattern. A negative limit is none.
+fn found(text: &str, pattern: &str, limit: i64) -> Outcome {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let pattern = patterns::compiled(pattern)?;
+    let found = pattern.find_iter(text).take(limit);
+    let texts = found.map(|found| Value::String(Arc::new(found.as_str().to_owned())));
+    Ok(list(texts.collect()))
 }
 
 fn char_at(text: &str, at: i64) -> Outcome {

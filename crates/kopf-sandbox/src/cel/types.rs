@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::signatures::split;
+use super::values::reserved;
 
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,14 @@ pub(crate) enum Type {
 pub(crate) struct ObjectType {
     pub(crate) name: String,
     pub(crate) fields: BTreeMap<String, Type>,
+}
+
+impl ObjectType {
+    /// Returns the type of a field. Reserved words are declared with underscores.
+    pub(super) fn field(&self, name: &str) -> Option<&Type> {
+        let get = |name: &str| self.fields.get(name);
+        get(name).or_else(|| get(&reserved(name)?))
+    }
 }
 
 impl PartialEq for ObjectType {
@@ -100,7 +109,7 @@ impl Type {
     /// Returns `true` if a value of the type can be null.
     fn is_nullable(&self) -> bool {
         match self {
-            Self::Object(_) => true,
+            Self::Object(_) | Self::Optional(_) => true,
             Self::Plain(name) => name.contains('.') || ["timestamp", "duration"].contains(&&**name),
             _ => false,
         }

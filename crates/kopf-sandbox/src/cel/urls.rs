@@ -72,6 +72,8 @@ fn parse(source: &str) -> Result<Url, &'static str> {
     if !valid_scheme {
         return Err("first path segment in URL cannot contain colon");
     }
+    // A fragment is not part of the URL of a request.
+    let (after, fragment) = after.split_once('#').unwrap_or((after, ""));
     let (rest, query) = after.split_once('?').unwrap_or((after, ""));
     let mut url = Url {
         scheme: before.to_ascii_lowercase(),
@@ -79,6 +81,9 @@ fn parse(source: &str) -> Result<Url, &'static str> {
         path: rest.to_owned(),
         query: query.to_owned(),
     };
+    if source == "*" {
+        return Ok(url);
+    }
     if !rest.starts_with('/') {
         // Opaque, such as `mailto:x`.
         if url.scheme.is_empty() {
@@ -90,14 +95,11 @@ fn parse(source: &str) -> Result<Url, &'static str> {
     if let Some(rest) = rest.strip_prefix("//") {
         let end = rest.find('/').unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
+        if !fragment.is_empty() && path.is_empty() && query.is_empty() {
+            return Err("invalid character \"#\" in host name");
+        }
         let host = authority.rsplit_once('@').map_or(authority, |(_, it)| it);
-        let port = split_port(host).1;
-        if !port.chars().all(|it| it.is_ascii_digit()) {
-            return Err("invalid port after host");
-        }
-        if host.contains(' ') {
-            return Err("invalid character \" \" in host name");
-        }
+        check_host(host)?;
         host.clone_into(&mut url.host);
         path.clone_into(&mut url.path);
     }
@@ -105,6 +107,26 @@ fn parse(source: &str) -> Result<Url, &'static str> {
         return Err("invalid URL escape");
     }
     Ok(url)
+}
+
+fn check_host(host: &str) -> Result<(), &'static str> {
+    if host.starts_with('[') && !host.contains(']') {
+        return Err("missing ']' in host");
+    }
+    let (name, port) = split_port(host);
+    if !port.chars().all(|it| it.is_ascii_digit()) {
+        return Err("invalid port after host");
+    }
+    if name.contains(' ') {
+        return Err("invalid character \" \" in host name");
+    }
+    if name.contains(['^', '`', '{', '}', '|', '\\']) {
+        return Err("invalid character in host name");
+    }
+    if !is_escaped_properly(name) {
+        return Err("invalid URL escape");
+    }
+    Ok(())
 }
 
 fn is_escaped_properly(path: &str) -> bool {
@@ -138,6 +160,11 @@ fn escaped(path: &str) -> String {
 
 fn query(text: &str) -> Value {
     let mut found: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    // Malformed parts are dropped.
+    let parts = text
+        .split('&')
+        .filter(|part| !part.contains(';') && is_escaped_properly(part));
+    let text = parts.collect::<Vec<_>>().join("&");
     for (key, value) in form_urlencoded::parse(text.as_bytes()) {
         let value = Value::String(Arc::new(value.into_owned()));
         found.entry(key.into_owned()).or_default().push(value);
@@ -161,6 +188,12 @@ mod tests {
             ("", false),
             ("https://a.b:port/", false),
             ("https://a.b/%zz", false),
+            ("https://a.b/c?d#e", true),
+            ("https://a.b#e", false),
+            ("http://[::1", false),
+            ("http://ho^st/", false),
+            ("http://a%zz/", false),
+            ("*", true),
         ] {
             assert_eq!(parse(text).is_ok(), valid, "{text}");
         }

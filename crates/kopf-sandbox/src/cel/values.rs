@@ -1,7 +1,7 @@
 //! Conversion from JSON to CEL values.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,9 +9,10 @@ use kube_cel::cel::Value;
 use kube_cel::cel::objects::Key;
 use serde_json::Value as Json;
 
-use super::{Expression, Variables};
+use super::opaque::{as_list, type_name};
+use super::times;
 
-/// Reserved words, which cannot be field names.
+/// Reserved words, which are escaped in names of fields.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -36,10 +37,15 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Returns the escaped form of a reserved word.
+pub(super) fn reserved(name: &str) -> Option<String> {
+    RESERVED.contains(&name).then(|| format!("__{name}__"))
+}
+
 /// Escapes the name of a field for use in expressions.
 pub(crate) fn escaped(name: &str) -> String {
-    if RESERVED.contains(&name) {
-        return format!("__{name}__");
+    if let Some(escaped) = reserved(name) {
+        return escaped;
     }
     let mut text = String::with_capacity(name.len());
     let mut rest = name.chars().peekable();
@@ -82,9 +88,13 @@ pub(crate) fn dynamic(json: &Json) -> Value {
     }
 }
 
-/// Converts a value to JSON. Keys become strings, and so do values without a JSON type.
-pub(crate) fn to_json(value: &Value) -> Json {
-    match value {
+/// Converts a value to JSON. Keys, timestamps and durations become strings.
+///
+/// # Errors
+///
+/// The value has no form in JSON, such as a type.
+pub(crate) fn to_json(value: &Value) -> Result<Json, String> {
+    Ok(match value {
         Value::Null => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
         Value::Int(number) => Json::from(*number),
@@ -94,7 +104,6 @@ pub(crate) fn to_json(value: &Value) -> Json {
         }
         Value::String(text) => Json::String(text.to_string()),
         Value::Bytes(bytes) => Json::String(STANDARD.encode(bytes.as_slice())),
-        Value::List(items) => Json::Array(items.iter().map(to_json).collect()),
         Value::Map(map) => {
             let entries = map.map.iter().map(|(key, value)| {
                 let key = match key {
@@ -103,33 +112,29 @@ pub(crate) fn to_json(value: &Value) -> Json {
                     Key::Uint(number) => number.to_string(),
                     Key::Bool(value) => value.to_string(),
                 };
-                (key, to_json(value))
+                Ok((key, to_json(value)?))
             });
-            Json::Object(entries.collect())
+            Json::Object(entries.collect::<Result<_, String>>()?)
         }
-        other => Json::String(format!("{other:?}")),
-    }
+        Value::Timestamp(_) | Value::Duration(_) => Json::String(times::text(value)),
+        other => {
+            let Some(items) = as_list(other) else {
+                let of = type_name(other);
+                return Err(format!("unable to convert a value of type {of} to JSON"));
+            };
+            Json::Array(items.iter().map(to_json).collect::<Result<_, _>>()?)
+        }
+    })
 }
 
 /// Parses a timestamp. Returns the string itself if it is malformed.
 pub(crate) fn timestamp(text: &str) -> Value {
-    static CONVERT: LazyLock<Option<Expression>> =
-        LazyLock::new(|| Expression::parse("timestamp(text)").ok());
-    converted(CONVERT.as_ref(), text)
+    let text = Value::String(Arc::new(text.to_owned()));
+    times::timestamp(&text).unwrap_or(text)
 }
 
 /// Parses a duration. Returns the string itself if it is malformed.
 pub(crate) fn duration(text: &str) -> Value {
-    static CONVERT: LazyLock<Option<Expression>> =
-        LazyLock::new(|| Expression::parse("duration(text)").ok());
-    converted(CONVERT.as_ref(), text)
-}
-
-fn converted(convert: Option<&Expression>, text: &str) -> Value {
-    let value = Value::String(Arc::new(text.to_owned()));
-    let mut variables = Variables::default();
-    variables.add("text", value.clone());
-    convert
-        .and_then(|convert| convert.evaluate(&variables).ok())
-        .unwrap_or(value)
+    let text = Value::String(Arc::new(text.to_owned()));
+    times::duration(&text).unwrap_or(text)
 }

@@ -9,7 +9,7 @@ use crate::object::meta;
 use crate::rights::Authorizer;
 use crate::selectors::LabelSelector;
 use crate::status::Result;
-use crate::verbs::{Call, scale};
+use crate::verbs::{Admission, Call, scale};
 
 impl Cluster {
     /// Passes an object through the mutating webhooks before it is written.
@@ -22,7 +22,7 @@ impl Cluster {
         options: &Value,
     ) -> Result<Option<Value>> {
         let webhooks = self.webhooks();
-        if webhooks.is_empty() {
+        if webhooks.is_empty() || call.admission == Admission::Done {
             return Ok(object);
         }
         let namespace = self.namespace_labels(call);
@@ -54,7 +54,10 @@ impl Cluster {
                     namespace: namespace.as_ref(),
                     find_params: &|kind, reference| self.params(call, kind, reference),
                 };
-                let merge = |object: &Value, config: &Value| merged(call, object, config);
+                let merge = |object: &Value, config: &Value| match call.tracker(String::new()) {
+                    Ok(tracker) => tracker.merged(object, config),
+                    Err(_) => Ok(object.clone()),
+                };
                 Some(webhooks.policies.mutate(&facts, object, &merge)?)
             }
             other => other,
@@ -92,7 +95,7 @@ impl Cluster {
         options: &Value,
     ) -> Result<()> {
         let webhooks = self.webhooks();
-        if webhooks.is_empty() {
+        if webhooks.is_empty() || call.admission == Admission::Done {
             return Ok(());
         }
         let namespace = self.namespace_labels(call);
@@ -203,12 +206,6 @@ impl Cluster {
     }
 }
 
-/// Merges the configuration of a mutating policy into an object.
-fn merged(call: &Call, object: &Value, config: &Value) -> Value {
-    call.tracker(String::new())
-        .map_or_else(|_| object.clone(), |tracker| tracker.merged(object, config))
-}
-
 fn is_scale(call: &Call) -> bool {
     call.subresource.as_deref() == Some("scale")
 }
@@ -228,7 +225,10 @@ fn attributes<'a>(
         kind: &call.kind,
         version: &call.version,
         subresource: call.subresource.as_deref(),
-        name: &call.name,
+        name: match call.admission {
+            Admission::Unnamed => "",
+            Admission::Whole | Admission::Done => &call.name,
+        },
         namespace: call.namespace.as_deref(),
         namespace_labels,
         options,

@@ -4,7 +4,7 @@
 //! contain the schema. A real server also counts the cost of every step, so rules rejected here are
 //! rejected there.
 
-use crate::cel::Expression;
+use crate::cel::{Expression, escaped};
 use crate::field_error::FieldError;
 use crate::schema::{Additional, Items, Source};
 
@@ -78,11 +78,18 @@ fn iterations(schema: Source<'_>, loops: &[Vec<String>]) -> u64 {
     let sizes = loops.iter().filter_map(|path| {
         let mut at = schema;
         for field in path {
-            at = at.property(field)?;
+            at = property(at, field)?;
         }
         size(at)
     });
     sizes.fold(1, u64::saturating_mul)
+}
+
+/// Returns a property by its name in expressions, which can be escaped.
+fn property<'a>(schema: Source<'a>, name: &str) -> Option<Source<'a>> {
+    let mut properties = schema.properties();
+    let found = properties.find(|(known, _)| *known == name || escaped(known) == name);
+    found.map(|(_, property)| property)
 }
 
 /// Returns the maximum number of items of a list or map, or `None` for other values.

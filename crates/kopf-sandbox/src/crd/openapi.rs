@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::cost;
+use crate::cel::Expression;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::schema::{
     Additional, Items, Purpose, Source, TYPE_NAMES, expression_problem, leads_somewhere,
@@ -23,6 +24,7 @@ pub(super) fn validate(schema: Source<'_>, path: &str) -> Vec<FieldError> {
         is_root: true,
         in_metadata: false,
         no_defaults: None,
+        unordered: None,
     };
     check(schema, path, &place, &mut errors);
     if errors.is_empty() {
@@ -39,6 +41,8 @@ struct Place {
     in_metadata: bool,
     /// The reason why defaults are forbidden, if they are.
     no_defaults: Option<String>,
+    /// The path of the outermost list whose items have no old value in transition rules.
+    unordered: Option<String>,
 }
 
 fn check(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
@@ -61,7 +65,7 @@ fn check(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec<FieldEr
     list_type(schema, path, errors);
     list_map(schema, path, errors);
     list_members(schema, path, errors);
-    cel_rules(schema, path, errors);
+    cel_rules(schema, path, place, errors);
 }
 
 fn inner_schemas(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
@@ -111,7 +115,13 @@ fn inner_schemas(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec
     }
     match schema.items() {
         Items::None => {}
-        Items::One(items) => check(items, &format!("{path}.items"), &inner, errors),
+        Items::One(items) => {
+            let mut inner = inner;
+            if schema.text("x-kubernetes-list-type") != "map" {
+                inner.unordered.get_or_insert_with(|| path.to_owned());
+            }
+            check(items, &format!("{path}.items"), &inner, errors);
+        }
         Items::Many(list) => {
             for (index, items) in list.iter().enumerate() {
                 check(
@@ -334,7 +344,7 @@ fn list_members(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Validates the fields of CEL rules.
-fn cel_rules(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
+fn cel_rules(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
     let has_breaks = |text: &str| text.contains(['\n', '\r']);
     for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
         let at = |key: &str| format!("{path}.x-kubernetes-validations[{index}].{key}");
@@ -366,12 +376,12 @@ fn cel_rules(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     }
     // A real server compiles expressions only if there are no other errors.
     if errors.is_empty() {
-        expressions(schema, path, errors);
+        expressions(schema, path, place, errors);
     }
 }
 
-/// Validates the expressions of CEL rules: syntax and names. Types are mostly unchecked.
-fn expressions(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
+/// Validates the expressions of CEL rules.
+fn expressions(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
     let root = path.ends_with("openAPIV3Schema");
     for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
         let at = |key: &str| format!("{path}.x-kubernetes-validations[{index}].{key}");
@@ -383,6 +393,14 @@ fn expressions(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
                 let message = format!("Invalid value: {}: {problem}", shown_rule(rule));
                 errors.push(FieldError::new(FieldErrorKind::Invalid, at(key), message));
             }
+        }
+        let text = rule.text("rule");
+        let uses_old = || Expression::parse(text).is_ok_and(|rule| rule.uses("oldSelf"));
+        if let Some(list) = place.unordered.as_ref().filter(|_| uses_old()) {
+            let detail = format!(
+                "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
+            );
+            errors.push(FieldError::invalid(at("rule"), &text.into(), &detail));
         }
         let field_path = rule.text("fieldPath");
         if !leads_somewhere(schema, field_path) {

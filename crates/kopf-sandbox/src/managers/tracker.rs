@@ -267,10 +267,17 @@ impl<'a> Tracker<'a> {
     }
 
     /// Returns an object merged with a configuration, without recording its manager.
-    pub(crate) fn merged(&self, object: &Value, config: &Value) -> Value {
-        match self.typed(config, &self.api_version()) {
-            Some(typed) => merge(typed.schema, typed.of, object, config),
-            None => object.clone(),
+    ///
+    /// # Errors
+    ///
+    /// The configuration has unknown fields or values of wrong types.
+    pub(crate) fn merged(&self, object: &Value, config: &Value) -> Result<Value, String> {
+        let Some(typed) = self.typed(config, &self.api_version()) else {
+            return Ok(object.clone());
+        };
+        match check(typed).first() {
+            Some(problem) => Err(problem.clone()),
+            None => Ok(merge(typed.schema, typed.of, object, config)),
         }
     }
 

@@ -89,7 +89,12 @@ impl JsonPatch {
             steps: 0,
         };
         for operation in &self.operations {
-            step(&mut document, operation, &mut limits).map_err(PatchError::Unprocessable)?;
+            let is_test = operation.get("op").is_some_and(|op| op == "test");
+            step(&mut document, operation, &mut limits).map_err(if is_test {
+                PatchError::TestFailed
+            } else {
+                PatchError::Unprocessable
+            })?;
             if limits.depth > MAX_DEPTH {
                 limits.depth = limits.measure(&document);
             }
@@ -422,7 +427,10 @@ mod tests {
         ] {
             let refused = apply(&document, json!([operation]));
             assert!(
-                matches!(refused, Err(PatchError::Unprocessable(_))),
+                matches!(
+                    refused,
+                    Err(PatchError::Unprocessable(_) | PatchError::TestFailed(_))
+                ),
                 "{operation}"
             );
         }

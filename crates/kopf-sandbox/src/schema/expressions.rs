@@ -11,9 +11,14 @@ use super::node::{Additional, ListType, Node, Type};
 use super::path::Path;
 use super::source::Source;
 use super::validate::OldItems;
-use crate::cel::{self, CelValue, Expression, OUT_OF_BUDGET, Variables, dynamic, escaped};
+use crate::cel::{
+    self, Budget, CelValue, Expression, OUT_OF_BUDGET, OUT_OF_TOTAL_BUDGET, Variables, dynamic,
+    escaped,
+};
 use crate::field_error::{FieldError, FieldErrorKind};
 
+/// Maximum cost of all rules of an object.
+const MAX_COST: u64 = 10_000_000;
 /// Maximum length of a message from an expression, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
@@ -75,12 +80,24 @@ fn reason(name: &str) -> Option<FieldErrorKind> {
 }
 
 /// The results of the rules.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RuleResults {
     pub(super) errors: Vec<FieldError>,
     /// Errors of unchanged values, which are tolerated.
     pub(super) forgiven: Vec<FieldError>,
     exhausted: bool,
+    budget: Budget,
+}
+
+impl Default for RuleResults {
+    fn default() -> Self {
+        Self {
+            errors: Vec::new(),
+            forgiven: Vec::new(),
+            exhausted: false,
+            budget: Budget::of(MAX_COST),
+        }
+    }
 }
 
 /// Evaluates the rules of a schema for a value and all its parts.
@@ -149,11 +166,14 @@ fn own_rules(
         if let Some(old_self) = old_self {
             variables.add("oldSelf", old_self);
         }
-        let error = match rule.expression.boolean(&variables) {
+        let outcome = rule
+            .expression
+            .boolean_within(&variables, &mut results.budget);
+        let error = match outcome {
             Ok(true) => continue,
             Ok(false) => failed(rule, node, value, path, &variables),
             Err(why) => {
-                results.exhausted = why == OUT_OF_BUDGET;
+                results.exhausted = why == OUT_OF_BUDGET || results.budget.is_exhausted();
                 unevaluated(rule, node, path, &why)
             }
         };
@@ -236,6 +256,10 @@ fn failed(
 /// Returns the error of a rule that cannot be evaluated.
 fn unevaluated(rule: &Rule, node: &Node, path: &Path<'_>, why: &str) -> FieldError {
     let shown = &rule.shown;
+    if why == OUT_OF_TOTAL_BUDGET {
+        let of = node.type_name.map(Type::name).unwrap_or_default();
+        return FieldError::invalid(field(path, None), &of.into(), why);
+    }
     let detail = if why.starts_with("no such overload") {
         format!(
             "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
@@ -399,7 +423,6 @@ pub(crate) fn expression_problem(
     }
     match checked {
         Err(problem) => failed(problem),
-        Ok(cel::Type::Dyn) => None,
         Ok(of) => match purpose {
             Purpose::Rule if of != cel::Type::plain("bool") => {
                 Some("cel expression must evaluate to a bool".to_owned())

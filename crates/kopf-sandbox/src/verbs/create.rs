@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, Payload, Tracking, certificates, conform, incoming, prepare};
+use super::{Admission, Call, Payload, Tracking, certificates, conform, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::Cluster;
 use crate::cluster::quotas::Refused;
@@ -65,6 +65,21 @@ impl Cluster {
         Ok(object)
     }
 
+    /// Passes the body of a created subresource, such as an Eviction, through admission. Returns it
+    /// as changed, and the call without further admission.
+    pub(crate) async fn admitted(&self, call: &Call, body: Value) -> Result<(Value, Call)> {
+        let options = create_options(call);
+        let body = self
+            .admit_mutating(call, Operation::Create, Some(body), None, &options)
+            .await?
+            .unwrap_or_default();
+        self.admit_validating(call, Operation::Create, Some(&body), None, &options)
+            .await?;
+        let mut call = call.about(call.namespace.as_deref(), &call.name);
+        call.admission = Admission::Done;
+        Ok((body, call))
+    }
+
     /// Creates a conformed object.
     pub(crate) async fn try_create(
         &self,
@@ -90,11 +105,7 @@ impl Cluster {
         }
 
         self.plug_in(call, &mut object)?;
-        let options = json!({
-            "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
-            "fieldManager": call.options.field_manager, "dryRun": dry_run(call),
-            "fieldValidation": validation(call),
-        });
+        let options = create_options(call);
         let unnamed = call.about(call.namespace.as_deref(), &given);
         let mut object = self
             .admit_mutating(&unnamed, Operation::Create, Some(object), None, &options)
@@ -233,6 +244,15 @@ fn drop_status(call: &Call, object: &mut Value) -> Result<()> {
         map.remove("status");
     }
     Ok(())
+}
+
+/// Returns the `CreateOptions` of a call.
+fn create_options(call: &Call) -> Value {
+    json!({
+        "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
+        "fieldManager": call.options.field_manager, "dryRun": dry_run(call),
+        "fieldValidation": validation(call),
+    })
 }
 
 pub(crate) fn dry_run(call: &Call) -> Value {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Call, Payload};
+use super::{Admission, Call, Payload};
 use crate::admission::Operation;
 use crate::clock::rfc3339_seconds;
 use crate::cluster::garbage::{
@@ -172,7 +172,8 @@ impl Cluster {
         let page = self.list(call).await?;
         let mut items = Vec::with_capacity(page.items.len());
         for stored in &page.items {
-            let one = call.about(stored.key.namespace(), &stored.key.name);
+            let mut one = call.about(stored.key.namespace(), &stored.key.name);
+            one.admission = Admission::Unnamed;
             match self.delete(&one, options.clone()).await {
                 Ok(_) => items.push(Self::object(stored, &call.kind, &call.version)),
                 Err(error) if error.code == 404 => {}

@@ -66,6 +66,19 @@ pub(crate) struct Call {
     warnings: Arc<Mutex<Vec<String>>>,
     /// Conversions for the field managers of the object.
     pub(crate) conversions: Conversions,
+    pub(crate) admission: Admission,
+}
+
+/// The part of a call in admission.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Webhooks and policies are called with the object.
+    #[default]
+    Whole,
+    /// The same, without the name: the object is one of a deleted collection.
+    Unnamed,
+    /// The request was admitted before, as the creation of a subresource.
+    Done,
 }
 
 impl Call {
@@ -90,6 +103,7 @@ impl Call {
             agent: String::new(),
             warnings: Arc::default(),
             conversions: Conversions::default(),
+            admission: Admission::default(),
         }
     }
 
@@ -128,6 +142,7 @@ impl Call {
             agent: self.agent.clone(),
             warnings: Arc::clone(&self.warnings),
             conversions: Conversions::default(),
+            admission: self.admission,
         }
     }
 

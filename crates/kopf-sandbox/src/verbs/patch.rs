@@ -72,7 +72,7 @@ impl From<PatchError> for ApiError {
     fn from(error: PatchError) -> Self {
         match error {
             PatchError::BadRequest(message) => Self::bad_request(message),
-            PatchError::Unprocessable(why) => {
+            PatchError::Unprocessable(why) | PatchError::TestFailed(why) => {
                 tracing::debug!(why, "the patch does not apply");
                 Self::unprocessable(
                     "the server rejected our request due to an error in our request",

@@ -127,29 +127,23 @@ async fn action(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Body>> {
+    let read = || Ok::<_, ApiError>(decoded(call, headers, body)?.value);
     let (code, payload): (u16, Payload) = match (&*call.kind.plural, subresource, verb) {
-        ("pods", "binding", Verb::Create) => (
-            201,
-            cluster
-                .bind(call, &decoded(call, headers, body)?.value)
-                .await?,
-        ),
-        ("pods", "eviction", Verb::Create) => (
-            201,
-            cluster
-                .evict(call, &decoded(call, headers, body)?.value)
-                .await?,
-        ),
-        ("namespaces", "finalize", Verb::Update) => (
-            200,
-            cluster
-                .finalize_namespace(call, &decoded(call, headers, body)?.value)
-                .await?,
-        ),
-        ("serviceaccounts", "token", Verb::Create) => (
-            201,
-            cluster.issue_token(call, &decoded(call, headers, body)?.value)?,
-        ),
+        ("pods", "binding", Verb::Create) => {
+            let (binding, call) = cluster.admitted(call, read()?).await?;
+            (201, cluster.bind(&call, &binding).await?)
+        }
+        ("pods", "eviction", Verb::Create) => {
+            let (eviction, call) = cluster.admitted(call, read()?).await?;
+            (201, cluster.evict(&call, &eviction).await?)
+        }
+        ("namespaces", "finalize", Verb::Update) => {
+            (200, cluster.finalize_namespace(call, &read()?).await?)
+        }
+        ("serviceaccounts", "token", Verb::Create) => {
+            let (request, call) = cluster.admitted(call, read()?).await?;
+            (201, cluster.issue_token(&call, &request)?)
+        }
         _ => {
             return Err(ApiError::not_implemented(format!(
                 "{}/{subresource} is not available on this server",

@@ -6,7 +6,7 @@ use kube_cel::cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
 use super::super::signatures::{Signature, signatures};
 use super::super::tokens::Token;
 use super::super::types::Type;
-use super::super::{names, times};
+use super::super::{names, patterns, times};
 use super::{Check, Checked};
 
 impl<'a> Check<'a> {
@@ -84,7 +84,7 @@ impl<'a> Check<'a> {
         };
         let value = kube_cel::cel::Value::from(text.inner());
         let invalid = match name {
-            "matches" => regex::Regex::new(text.inner()).is_err(),
+            "matches" => patterns::compiled(text.inner()).is_err(),
             "timestamp" => times::timestamp(&value).is_err(),
             "duration" => times::duration(&value).is_err(),
             _ => false,

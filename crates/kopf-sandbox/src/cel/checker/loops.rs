@@ -3,12 +3,16 @@
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{ComprehensionExpr, Expr, operators};
 
+use super::super::macros::UNUSED;
 use super::super::tokens::Token;
 use super::super::types::Type;
 use super::{Check, Checked, literal_type};
 
 impl<'a> Check<'a> {
     pub(super) fn comprehension(&mut self, all: &'a ComprehensionExpr) -> Checked {
+        if all.iter_var == UNUSED {
+            return self.bound(all);
+        }
         let (range, at) = self.part(&all.iter_range);
         let int = || Type::plain("int");
         let (first, second) = match (self.bindings.resolved(&range), &all.iter_var2) {
@@ -47,6 +51,16 @@ impl<'a> Check<'a> {
             _ => self.part(&all.result).0,
         };
         self.scope.truncate(depth);
+        (result, at)
+    }
+
+    /// Checks an expression with a variable that a macro has added.
+    fn bound(&mut self, all: &'a ComprehensionExpr) -> Checked {
+        let (value, at) = self.part(&all.accu_init);
+        self.tokens.take(&Token::Name(all.accu_var.clone()));
+        self.scope.push((&all.accu_var, value));
+        let (result, _) = self.part(&all.result);
+        self.scope.pop();
         (result, at)
     }
 

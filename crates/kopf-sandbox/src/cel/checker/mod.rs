@@ -102,7 +102,10 @@ impl<'a> Check<'a> {
                 let at = self.at(&Token::Mark("{".to_owned()));
                 for entry in &made.entries {
                     if let EntryExpr::StructField(field) = &entry.expr {
-                        self.part(&field.value);
+                        let of = self.part(&field.value);
+                        if made.type_name == "JSONPatch" {
+                            self.patch_field(&field.field, of);
+                        }
                     }
                 }
                 match root {
@@ -112,6 +115,25 @@ impl<'a> Check<'a> {
                 }
             }
             Expr::Unspecified => (Type::Dyn, 0),
+        }
+    }
+
+    /// Checks a field of `JSONPatch{…}`.
+    fn patch_field(&mut self, name: &str, (of, at): Checked) {
+        let string = Type::plain("string");
+        match name {
+            "value" => {}
+            "op" | "path" | "from" if self.bindings.unify(&string, &of) => {}
+            "op" | "path" | "from" => {
+                let of = self.bindings.resolved(&of);
+                let problem = format!(
+                    "expected type of field '{name}' is 'string' but provided type is '{of}'"
+                );
+                self.fail(at, problem);
+            }
+            _ => {
+                self.fail(at, format!("undefined field '{name}'"));
+            }
         }
     }
 
@@ -147,7 +169,7 @@ impl<'a> Check<'a> {
 
     fn field(&mut self, operand: &Type, name: &str, at: usize) -> Checked {
         match self.bindings.resolved(operand) {
-            Type::Object(object) => match object.fields.get(name) {
+            Type::Object(object) => match object.field(name) {
                 Some(of) => (of.clone(), at),
                 None => self.fail(at, format!("undefined field '{name}'")),
             },
@@ -169,14 +191,30 @@ impl<'a> Check<'a> {
 
     /// Combines the types of items of a literal.
     fn joined(&mut self, known: Type, (of, at): Checked) -> Type {
-        if self.bindings.unify(&known, &of) {
+        let (before, added) = (self.bindings.resolved(&known), self.bindings.resolved(&of));
+        if is_homogeneous(&before, &added) && self.bindings.unify(&known, &of) {
             return known;
         }
         if !self.mixed {
-            let (known, of) = (self.bindings.resolved(&known), self.bindings.resolved(&of));
-            self.fail(at, format!("expected type '{known}' but found '{of}'"));
+            self.mismatch(at, &before, &added);
         }
         Type::Dyn
+    }
+
+    fn mismatch(&mut self, at: usize, wanted: &Type, found: &Type) {
+        self.fail(at, format!("expected type '{wanted}' but found '{found}'"));
+    }
+
+    /// Returns the type of the content of an optional item of a literal.
+    fn content(&mut self, (of, at): Checked) -> Checked {
+        match self.bindings.resolved(&of) {
+            Type::Optional(content) => (*content, at),
+            Type::Dyn | Type::Variable(_) => (Type::Dyn, at),
+            other => {
+                self.mismatch(at, &Type::Optional(Box::new(other.clone())), &other);
+                (other, at)
+            }
+        }
     }
 
     fn list(&mut self, list: &'a ListExpr) -> Checked {
@@ -184,10 +222,8 @@ impl<'a> Check<'a> {
         let mut item = self.fresh();
         for (index, element) in list.elements.iter().enumerate() {
             let mut of = self.part(element);
-            if list.optional_indices.contains(&index)
-                && let Type::Optional(content) = self.bindings.resolved(&of.0)
-            {
-                of.0 = *content;
+            if list.optional_indices.contains(&index) {
+                of = self.content(of);
             }
             item = self.joined(item, of);
         }
@@ -202,10 +238,8 @@ impl<'a> Check<'a> {
                 let of = self.part(&entry.key);
                 key = self.joined(key, of);
                 let mut of = self.part(&entry.value);
-                if entry.optional
-                    && let Type::Optional(content) = self.bindings.resolved(&of.0)
-                {
-                    of.0 = *content;
+                if entry.optional {
+                    of = self.content(of);
                 }
                 value = self.joined(value, of);
             }
@@ -216,9 +250,23 @@ impl<'a> Check<'a> {
     fn boolean(&mut self, part: &'a IdedExpr) {
         let (of, at) = self.part(part);
         let of = self.bindings.resolved(&of);
-        if !self.bindings.unify(&Type::plain("bool"), &of) {
-            self.fail(at, format!("expected type 'bool' but found '{of}'"));
+        let bool = Type::plain("bool");
+        if !self.bindings.unify(&bool, &of) {
+            self.mismatch(at, &bool, &of);
         }
+    }
+}
+
+/// Returns `true` if two types can be items of one literal: values of any type, null and types are
+/// only among their equals.
+fn is_homogeneous(left: &Type, right: &Type) -> bool {
+    let null = Type::plain("null");
+    match (left, right) {
+        (Type::Variable(_), _) | (_, Type::Variable(_)) => true,
+        (Type::Meta(left), Type::Meta(right)) => left == right,
+        _ => [&Type::Dyn, &null]
+            .into_iter()
+            .all(|special| (left == special) == (right == special)),
     }
 }
 

@@ -260,7 +260,7 @@ async fn failing_mutations_deny_requests() {
     for (mutation, problem) in [
         (
             apply("Object{foo: 'x'}"),
-            ".foo: field not declared in schema",
+            "error applying patch: failed to convert patch object to typed object: .foo: field not declared in schema",
         ),
         (
             apply("Object{metadata: Object.wrong{labels: {'a': 'b'}}}"),
@@ -277,7 +277,7 @@ async fn failing_mutations_deny_requests() {
             (response.code != 201).then_some(response)
         })
         .await;
-        let refused = refused.expect_failure(403, "Forbidden");
+        let refused = refused.expect_failure(403, "Invalid");
         let prefix = format!("policy '{name}' with binding '{name}' denied request: ");
         let message = refused.message();
         assert!(

@@ -52,7 +52,12 @@ fn mutated(
                     "policy '{}' with binding '{}' denied request: {why}",
                     policy.name, invocation.binding
                 );
-                let rejection = ApiError::new(403, "Forbidden", message);
+                let attributes = facts.attributes;
+                let rejection = ApiError {
+                    code: 403,
+                    message: message.clone(),
+                    ..ApiError::denied_by_policy(attributes.kind, attributes.name, &message, "")
+                };
                 if let Some(rejection) = policy.failed(rejection) {
                     return Err(rejection);
                 }
@@ -88,7 +93,9 @@ fn applied(
                 if !matches!(config, CelValue::Map(_)) {
                     return Err("applyConfiguration must evaluate to Object".to_owned());
                 }
-                merge(&object, &to_json(&config)?)?
+                merge(&object, &to_json(&config)?).map_err(|why| {
+                    format!("error applying patch: failed to convert patch object to typed object: {why}")
+                })?
             }
             Mutation::Patch(rule) => {
                 let patch = to_json(&rule.evaluate(&variables)?)?;

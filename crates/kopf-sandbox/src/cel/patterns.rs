@@ -1,7 +1,7 @@
 //! Regular expressions in the syntax of a real server (RE2), compiled by the crate `regex`.
 //!
 //! Both have nearly the same syntax. The pattern is rewritten where they differ: classes such as
-//! `\w` are ASCII, brackets and `&&` in classes are literals, and so are braces that are no counts.
+//! `\w` are ASCII, brackets and `&&` in classes are literals, and so are braces without a count.
 
 use std::collections::HashMap;
 use std::iter::Peekable;

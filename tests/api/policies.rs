@@ -3,11 +3,10 @@
 use kopf_tests::{Api, ApiResponse, eventually, objects};
 use serde_json::{Value, json};
 
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// Returns constraints that match the ConfigMaps of the test's namespace.
-fn constraints(api: &Api) -> Value {
+pub(crate) fn constraints(api: &Api) -> Value {
     json!({
         "resourceRules": [{
             "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
@@ -17,7 +16,13 @@ fn constraints(api: &Api) -> Value {
     })
 }
 
-async fn create(api: &Api, plural: &str, kind: &str, name: &str, spec: Value) -> ApiResponse {
+pub(crate) async fn create(
+    api: &Api,
+    plural: &str,
+    kind: &str,
+    name: &str,
+    spec: Value,
+) -> ApiResponse {
     let object = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
         "metadata": {"name": name}, "spec": spec,
@@ -30,7 +35,7 @@ async fn create(api: &Api, plural: &str, kind: &str, name: &str, spec: Value) ->
 
 /// Creates a validating policy and a binding, and waits until they are in force: the policy rejects
 /// objects with the key `probe`.
-async fn validating(api: &Api, spec: Value, binding: Value) {
+pub(crate) async fn validating(api: &Api, spec: Value, binding: Value) {
     let name = api.unique("policy");
     let mut spec = spec;
     spec["matchConstraints"] = constraints(api);
@@ -188,103 +193,6 @@ async fn policies_have_parameters() {
         (response.code == 422).then_some(())
     })
     .await;
-}
-
-/// Creates a mutating policy and its binding.
-async fn mutating(api: &Api, mutations: &[Value]) -> String {
-    let name = api.unique("policy");
-    let spec = json!({
-        "matchConstraints": constraints(api),
-        "reinvocationPolicy": "Never",
-        "mutations": mutations,
-    });
-    let (plural, kind) = ("mutatingadmissionpolicies", "MutatingAdmissionPolicy");
-    let created = create(api, plural, kind, &name, spec).await;
-    created.expect_code(201);
-    let (plural, kind) = (
-        "mutatingadmissionpolicybindings",
-        "MutatingAdmissionPolicyBinding",
-    );
-    let created = create(api, plural, kind, &name, json!({"policyName": name})).await;
-    created.expect_code(201);
-    name
-}
-
-fn apply(expression: &str) -> Value {
-    json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
-}
-
-fn patch(expression: &str) -> Value {
-    json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
-}
-
-#[tokio::test]
-async fn mutating_policies_change_objects() {
-    let api = Api::start().await;
-    let mutations = [
-        apply(
-            "Object{metadata: Object.metadata{labels: {'team': object.data.?team.orValue('none')}}}",
-        ),
-        patch(
-            "[JSONPatch{op: 'test', path: '/data/a', value: 'other'}, JSONPatch{op: 'remove', path: '/data/a'}]",
-        ),
-        patch("[JSONPatch{op: 'add', path: '/data/time', value: duration('90s')}]"),
-        patch(
-            "[JSONPatch{op: 'add', path: '/data/' + jsonpatch.escapeKey('extra'), value: object.metadata.labels.team}]",
-        ),
-    ];
-    mutating(&api, &mutations).await;
-    let maps = api.ns_path("configmaps");
-    let created = eventually("the policy to be in force", async || {
-        let object = objects::config_map("one", json!({"team": "x"}));
-        let response = api.create(&format!("{maps}?dryRun=All"), &object).await;
-        response.at("/data/extra").is_string().then_some(response)
-    })
-    .await;
-    assert_eq!(created.at("/metadata/labels/team"), "x");
-    let mut object = objects::config_map("one", json!({"a": "1"}));
-    object["metadata"]["labels"] = json!({"own": "1"});
-    let created = api.created(&maps, &object).await;
-    assert_eq!(
-        created.at("/metadata/labels"),
-        &json!({"own": "1", "team": "none"})
-    );
-    assert_eq!(
-        created.at("/data"),
-        &json!({"a": "1", "extra": "none", "time": "90s"})
-    );
-}
-
-#[tokio::test]
-async fn failing_mutations_deny_requests() {
-    for (mutation, problem) in [
-        (
-            apply("Object{foo: 'x'}"),
-            "error applying patch: failed to convert patch object to typed object: .foo: field not declared in schema",
-        ),
-        (
-            apply("Object{metadata: Object.wrong{labels: {'a': 'b'}}}"),
-            "unexpected type name \"Object.wrong\", expected \"Object.metadata\", which matches field name path from root Object type",
-        ),
-        (patch("[JSONPatch{op: 'remove', path: '/data/absent'}]"), ""),
-    ] {
-        let api = Api::start().await;
-        let name = mutating(&api, &[mutation]).await;
-        let maps = format!("{}?dryRun=All", api.ns_path("configmaps"));
-        let refused = eventually("the policy to be in force", async || {
-            let object = objects::config_map("one", json!({"a": "x"}));
-            let response = api.create(&maps, &object).await;
-            (response.code != 201).then_some(response)
-        })
-        .await;
-        let refused = refused.expect_failure(403, "Invalid");
-        let prefix = format!("policy '{name}' with binding '{name}' denied request: ");
-        let message = refused.message();
-        assert!(
-            message.starts_with(&prefix) && message.contains(problem),
-            "{message}"
-        );
-    }
 }
 
 #[tokio::test]
@@ -483,109 +391,4 @@ async fn expressions_of_policies_have_the_results_of_a_real_server() {
     let object = objects::config_map("one", json!({"k": "v", "in": "q"}));
     let created = api.create(&api.ns_path("configmaps"), &object).await;
     created.expect_code(201);
-}
-
-#[tokio::test]
-async fn policies_check_rights() {
-    let api = Api::start_with_rbac().await;
-    let namespace = api.namespace().to_owned();
-    let reader = format!("reader-{namespace}");
-    let role = json!({
-        "apiVersion": RBAC, "kind": "Role", "metadata": {"name": "reader"},
-        "rules": [
-            {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
-            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-        ],
-    });
-    api.created(&api.group_path(RBAC, "roles"), &role).await;
-    let account = json!({"kind": "ServiceAccount", "name": "robot", "namespace": namespace});
-    let user = json!({"kind": "User", "name": reader, "apiGroup": "rbac.authorization.k8s.io"});
-    let binding = json!({
-        "apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": "reader"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
-        "subjects": [user, account],
-    });
-    let bindings = api.group_path(RBAC, "rolebindings");
-    api.created(&bindings, &binding).await;
-    let checks = [
-        "authorizer.group('apps').resource('deployments').namespace('NS').check('get').allowed()",
-        "!authorizer.group('apps').resource('deployments').namespace('NS').check('list').allowed()",
-        "!authorizer.group('apps').resource('deployments').check('get').allowed()",
-        "!authorizer.group('').resource('deployments').namespace('NS').check('get').allowed()",
-        "!authorizer.group('apps').resource('deployments').subresource('scale').namespace('NS').check('get').allowed()",
-        "authorizer.group('apps').resource('deployments').namespace('NS').name('x').check('get').allowed()",
-        "authorizer.group('apps').resource('deployments').namespace('NS').labelSelector('a=b').check('get').allowed()",
-        "authorizer.path('/healthz').check('get').allowed()",
-        "!authorizer.path('/secret').check('get').allowed()",
-        "authorizer.requestResource.check('create').allowed()",
-        "!authorizer.requestResource.check('delete').allowed()",
-        "!authorizer.requestResource.namespace('other').check('create').allowed()",
-        "authorizer.serviceAccount('NS', 'robot').group('apps').resource('deployments').namespace('NS').check('get').allowed()",
-        "!authorizer.serviceAccount('NS', 'other').group('apps').resource('deployments').namespace('NS').check('get').allowed()",
-        "authorizer.requestResource.check('create').reason().startsWith('RBAC: allowed by RoleBinding ')",
-        "authorizer.requestResource.check('delete').reason() == ''",
-        "!authorizer.requestResource.check('create').errored()",
-        "authorizer.requestResource.check('create').error() == ''",
-        "variables.mine.check('create').allowed()",
-    ];
-    let checks = checks.map(|check| json!({"expression": check.replace("NS", &namespace)}));
-    let variable = json!({"name": "mine", "expression": "authorizer.requestResource"});
-    let spec = json!({
-        "variables": [variable],
-        "matchConditions": [{"name": "users", "expression": format!("request.userInfo.username == '{reader}' || 'probe' in object.data")}],
-        "validations": checks,
-    });
-    let maps = api.ns_path("configmaps");
-    let create_as_reader = async |name: &str| {
-        let request = api.request(http::Method::POST, &maps);
-        let request = request.header("impersonate-user", &reader);
-        request
-            .json(&objects::config_map(name, json!({"a": "b"})))
-            .send()
-            .await
-    };
-    eventually("the role to be in force", async || {
-        (create_as_reader("before").await.code == 201).then_some(())
-    })
-    .await;
-    validating(&api, spec, json!({"validationActions": ["Deny"]})).await;
-    create_as_reader("after").await.expect_code(201);
-}
-
-#[tokio::test]
-async fn failing_checks_of_rights_deny_requests() {
-    let api = Api::start_with_rbac().await;
-    let checks = |count: usize| vec!["authorizer.requestResource.check('get').allowed()"; count];
-    let cases = [
-        ("path", "authorizer.path(object.data.empty).check('get').allowed()".to_owned(), Some("path must not be empty")),
-        ("group", "authorizer.group('').resource(object.data.empty).check('get').allowed()".to_owned(), Some("resource must not be empty")),
-        ("name", "authorizer.serviceAccount('default', object.data.bad).path('/').check('get').allowed()".to_owned(), Some("Invalid service account name")),
-        ("namespace", "authorizer.serviceAccount(object.data.bad, 'x').path('/').check('get').allowed()".to_owned(), Some("Invalid service account namespace")),
-        ("two", checks(2).join(" && "), None),
-        ("three", checks(3).join(" && "), Some("operation cancelled: actual cost limit exceeded")),
-    ];
-    let rules: Vec<Value> = cases
-        .iter()
-        .map(|(name, expression, _)| {
-            json!({"expression": format!("object.metadata.name != '{name}' || {expression}")})
-        })
-        .collect();
-    let spec = json!({"validations": rules});
-    validating(&api, spec, json!({"validationActions": ["Deny"]})).await;
-    let maps = api.ns_path("configmaps");
-    for (name, expression, error) in cases {
-        let map = objects::config_map(name, json!({"empty": "", "bad": "!"}));
-        let response = api.create(&maps, &map).await;
-        match error {
-            None => {
-                response.expect_code(201);
-            }
-            Some(error) => {
-                let refused = response.expect_code(422);
-                let message = refused.message();
-                let wanted = format!("|| {expression}' resulted in error: {error}");
-                assert!(message.ends_with(&wanted), "{message}");
-            }
-        }
-    }
 }

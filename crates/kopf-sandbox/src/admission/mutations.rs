@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::policies::{Facts, Invocation, Mutation, Policies, Policy};
+use super::invocation::Invocation;
+use super::policies::{Facts, Mutation, Policies, Policy};
 use crate::cel::{CelValue, to_json};
 use crate::patch::PatchError;
 use crate::status::{ApiError, Result};

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::conditions::{Conditions, Match, variables};
+use super::conditions::{Conditions, variables};
 use super::configuration::{Webhook, list, text};
+use super::constraints::Constraints;
+use super::invocation::Invocation;
 use super::matching::{Attributes, matched};
-use crate::cel::{self, CelValue, Expression, Variables, dynamic};
-use crate::status::{ApiError, Result};
+use crate::cel::{CelValue, Expression, Variables, dynamic};
+use crate::status::Result;
 
 /// All policies with bindings, in the order of their names.
 #[derive(Debug, Clone, Default)]
@@ -23,10 +25,10 @@ pub(crate) struct Policies {
 pub(super) struct Policy {
     pub(super) name: String,
     constraints: Constraints,
-    conditions: Conditions,
+    pub(super) conditions: Conditions,
     ignores_failures: bool,
     param_kind: Option<ParamKind>,
-    variables: Vec<(String, Rule)>,
+    pub(super) variables: Vec<(String, Rule)>,
     pub(super) validations: Vec<Validation>,
     pub(super) mutations: Vec<Mutation>,
     bindings: Vec<Binding>,
@@ -47,7 +49,7 @@ impl Rule {
         }
     }
 
-    fn value(&self, variables: &Variables) -> std::result::Result<CelValue, String> {
+    pub(super) fn value(&self, variables: &Variables) -> std::result::Result<CelValue, String> {
         match &self.parsed {
             Ok(expression) => expression.evaluate(variables),
             Err(error) => Err(error.clone()),
@@ -62,10 +64,10 @@ impl Rule {
 
 #[derive(Debug)]
 pub(super) struct Validation {
-    expression: Rule,
+    pub(super) expression: Rule,
     message: String,
     message_expression: Option<Rule>,
-    reason: String,
+    pub(super) reason: String,
 }
 
 /// One change of a MutatingAdmissionPolicy.
@@ -99,69 +101,6 @@ pub(crate) struct ParamRef {
     denies_if_missing: bool,
 }
 
-/// The requests to which a policy or binding applies.
-#[derive(Debug)]
-struct Constraints {
-    /// One matcher per rule, with the resource names it is restricted to.
-    rules: Vec<(Webhook, Vec<String>)>,
-    excluded: Vec<(Webhook, Vec<String>)>,
-    /// There are no rules: only the selectors apply.
-    any_resource: bool,
-    selectors: Webhook,
-}
-
-impl Constraints {
-    fn read(resources: &Value) -> Self {
-        let with_rules = |rules: Value| {
-            Webhook::read(&json!({
-                "rules": rules,
-                "namespaceSelector": resources.get("namespaceSelector"),
-                "objectSelector": resources.get("objectSelector"),
-                "matchPolicy": resources.get("matchPolicy"),
-            }))
-        };
-        let read = |field: &str| -> Vec<(Webhook, Vec<String>)> {
-            list(resources.get(field))
-                .iter()
-                .map(|rule| {
-                    let names = list(rule.get("resourceNames"));
-                    let names = names.iter().map(|name| text(Some(name))).collect();
-                    (with_rules(json!([rule])), names)
-                })
-                .collect()
-        };
-        let everything = json!([{
-            "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"],
-            "scope": "*",
-        }]);
-        Self {
-            any_resource: list(resources.get("resourceRules")).is_empty(),
-            rules: read("resourceRules"),
-            excluded: read("excludeResourceRules"),
-            selectors: with_rules(everything),
-        }
-    }
-
-    fn concerns(&self, facts: &Facts<'_>) -> Result<bool> {
-        let any = |rules: &[(Webhook, Vec<String>)]| -> Result<bool> {
-            for (matcher, names) in rules {
-                let named = names.is_empty() || names.iter().any(|it| it == facts.attributes.name);
-                if named && facts.matches(matcher)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        };
-        if any(&self.excluded)? {
-            return Ok(false);
-        }
-        if self.any_resource {
-            return facts.matches(&self.selectors);
-        }
-        any(&self.rules)
-    }
-}
-
 /// Finds the parameters of a binding.
 pub(crate) type FindParams<'a> =
     &'a (dyn Fn(&ParamKind, &ParamRef) -> std::result::Result<Vec<Value>, String> + Send + Sync);
@@ -176,71 +115,18 @@ pub(crate) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    fn matches(&self, matcher: &Webhook) -> Result<bool> {
+    pub(super) fn matches(&self, matcher: &Webhook) -> Result<bool> {
         Ok(matched(matcher, self.attributes, self.object, self.old)?.is_some())
     }
 
     /// Returns the variables of expressions, except those that the policy declares.
-    fn variables(&self, params: Option<&Value>) -> Variables {
+    pub(super) fn variables(&self, params: Option<&Value>) -> Variables {
         let version = self.attributes.version;
         let mut all = variables(self.attributes, version, self.object, self.old);
         let value = |value: Option<&Value>| value.map_or(CelValue::Null, dynamic);
         all.add("params", value(params));
         all.add("namespaceObject", value(self.namespace));
         all
-    }
-}
-
-/// A binding of a policy with one of its parameters.
-pub(super) struct Invocation<'a> {
-    pub(super) policy: &'a Policy,
-    pub(super) binding: &'a str,
-    actions: &'a [String],
-    /// The error is the reason why the policy cannot be evaluated.
-    params: std::result::Result<Option<Value>, String>,
-}
-
-impl Invocation<'_> {
-    fn params(&self) -> std::result::Result<Option<&Value>, String> {
-        let params = self.params.as_ref().map_err(Clone::clone)?;
-        Ok(params.as_ref())
-    }
-
-    /// Returns `true` if the conditions of the policy match a request.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the policy cannot be evaluated.
-    pub(super) fn matches(&self, facts: &Facts<'_>) -> std::result::Result<bool, String> {
-        let variables = facts.variables(self.params()?);
-        match self.policy.conditions.evaluate(&variables) {
-            Match::Yes => Ok(true),
-            Match::No => Ok(false),
-            Match::Failed(why) => Err(why),
-        }
-    }
-
-    /// Returns the variables of the expressions of the policy.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the policy cannot be evaluated.
-    pub(super) fn variables(&self, facts: &Facts<'_>) -> std::result::Result<Variables, String> {
-        let mut all = facts.variables(self.params()?);
-        let mut computed: BTreeMap<String, CelValue> = BTreeMap::new();
-        for (name, rule) in &self.policy.variables {
-            let known = computed.clone().into_iter();
-            all.add("variables", cel::map(known));
-            // A variable that fails does not fail policies that do not use it.
-            let value = rule.value(&all).unwrap_or_else(|error| {
-                cel::failed(format!(
-                    "composited variable {name:?} fails to evaluate: {error}"
-                ))
-            });
-            computed.insert(name.clone(), value);
-        }
-        all.add("variables", cel::map(computed));
-        Ok(all)
     }
 }
 
@@ -419,72 +305,8 @@ impl Policies {
     }
 }
 
-impl Invocation<'_> {
-    fn judge(&self, facts: &Facts<'_>, warnings: &mut Vec<String>) -> Result<()> {
-        let matches = self.matches(facts);
-        let variables = match matches.and_then(|yes| yes.then(|| self.variables(facts)).transpose())
-        {
-            Ok(Some(variables)) => variables,
-            Ok(None) => return Ok(()),
-            Err(why) => return self.act(facts, &why, "", warnings, true),
-        };
-        for validation in &self.policy.validations {
-            match validation.expression.evaluate(&variables) {
-                Ok(CelValue::Bool(true)) => {}
-                Ok(CelValue::Bool(false)) => {
-                    let message = validation.message(&variables);
-                    self.act(facts, &message, &validation.reason, warnings, false)?;
-                }
-                Ok(_) => {
-                    let why = "validation expression must return bool type";
-                    self.act(facts, why, "", warnings, true)?;
-                }
-                Err(why) => self.act(facts, &why, "", warnings, true)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Denies the request or adds a warning, by the actions of the binding.
-    fn act(
-        &self,
-        facts: &Facts<'_>,
-        message: &str,
-        reason: &str,
-        warnings: &mut Vec<String>,
-        failure: bool,
-    ) -> Result<()> {
-        if failure && self.policy.failed(()).is_none() {
-            return Ok(());
-        }
-        let (policy, binding) = (&self.policy.name, self.binding);
-        for action in self.actions {
-            match action.as_str() {
-                "Deny" => {
-                    let message = format!(
-                        "ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {message}"
-                    );
-                    let attributes = facts.attributes;
-                    return Err(ApiError::denied_by_policy(
-                        attributes.kind,
-                        attributes.name,
-                        &message,
-                        reason,
-                    ));
-                }
-                "Warn" => warnings.push(format!(
-                    "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {message}"
-                )),
-                // There is no audit log.
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
 impl Validation {
-    fn message(&self, variables: &Variables) -> String {
+    pub(super) fn message(&self, variables: &Variables) -> String {
         let computed = self.message_expression.as_ref().and_then(|expression| {
             match expression.evaluate(variables) {
                 Ok(CelValue::String(text)) => Some(text.trim().to_owned()),

@@ -14,18 +14,11 @@ use kube_cel::cel::objects::{Key, OptionalValue};
 use kube_cel::cel::{IdedExpr, Value};
 
 use super::opaque::{as_list, as_optional, failure, list, of, type_named};
-use super::operators::{self as operation, NO_OVERLOAD};
-use super::{OUT_OF_BUDGET, Variables, authorization, functions, names};
+use super::operators::NO_OVERLOAD;
+use super::{OUT_OF_BUDGET, Variables, cost, functions, members, names};
 
 /// The result of a part of an expression.
 pub(super) type Outcome = Result<Value, String>;
-
-/// Maximum cost of one evaluation, as on a real server.
-const MAX_COST: u64 = 1_000_000;
-/// Cost of the creation of a list.
-const LIST_COST: u64 = 10;
-/// Cost of the creation of a map.
-const MAP_COST: u64 = 30;
 
 /// One evaluation of an expression.
 pub(super) struct Evaluation<'a> {
@@ -44,7 +37,7 @@ pub(super) fn evaluate(expression: &IdedExpr, variables: &Variables) -> (Outcome
         cost: 0,
     };
     let outcome = evaluation.value(expression);
-    if evaluation.cost > MAX_COST {
+    if evaluation.cost > cost::MAX_COST {
         return (Err(OUT_OF_BUDGET.to_owned()), evaluation.cost);
     }
     (outcome, evaluation.cost)
@@ -58,7 +51,7 @@ impl<'a> Evaluation<'a> {
     /// The cost exceeds the limit.
     fn charge(&mut self, cost: u64) -> Result<(), String> {
         self.cost = self.cost.saturating_add(cost);
-        if self.cost > MAX_COST {
+        if self.cost > cost::MAX_COST {
             return Err(OUT_OF_BUDGET.to_owned());
         }
         Ok(())
@@ -103,13 +96,13 @@ impl<'a> Evaluation<'a> {
         let operand = self.value(&select.operand)?;
         self.charge(1)?;
         if select.test {
-            return operation::has_field(&operand, &select.field).map(Value::Bool);
+            return members::has_field(&operand, &select.field).map(Value::Bool);
         }
-        operation::field(&operand, &select.field)
+        members::field(&operand, &select.field)
     }
 
     fn list(&mut self, made: &'a ListExpr) -> Outcome {
-        self.charge(LIST_COST)?;
+        self.charge(cost::LIST_COST)?;
         let mut items = Vec::with_capacity(made.elements.len());
         for (index, element) in made.elements.iter().enumerate() {
             let value = self.value(element)?;
@@ -123,13 +116,13 @@ impl<'a> Evaluation<'a> {
     }
 
     fn map(&mut self, made: &'a MapExpr) -> Outcome {
-        self.charge(MAP_COST)?;
+        self.charge(cost::MAP_COST)?;
         let mut entries = HashMap::with_capacity(made.entries.len());
         for entry in &made.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else {
                 return Err(NO_OVERLOAD.to_owned());
             };
-            let key = operation::key(&self.value(&entry.key)?)?;
+            let key = members::key(&self.value(&entry.key)?)?;
             let value = self.value(&entry.value)?;
             let value = if entry.optional {
                 as_optional(&value).ok_or(NO_OVERLOAD)?.value().cloned()
@@ -196,7 +189,7 @@ impl<'a> Evaluation<'a> {
                     Ok(Value::List(known))
                 }
                 ("@insert", [map, key, value]) if is_accumulator(map) => {
-                    let key = operation::key(&self.value(key)?)?;
+                    let key = members::key(&self.value(key)?)?;
                     let value = self.value(value)?;
                     self.charge(2)?;
                     let Value::Map(mut known) = self.take(depth)? else {
@@ -274,10 +267,10 @@ impl<'a> Evaluation<'a> {
         for part in &call.args {
             args.push(self.value(part)?);
         }
-        self.charge(cost(&name, target.as_ref(), &args))?;
+        self.charge(cost::of_call(&name, target.as_ref(), &args))?;
         let result = functions::call(&name, target, args)?;
-        if MAKES_TEXT.contains(&name.as_str()) {
-            self.charge(length(&result) / 10)?;
+        if cost::MAKES_TEXT.contains(&name.as_str()) {
+            self.charge(cost::length(&result) / 10)?;
         }
         Ok(result)
     }
@@ -322,38 +315,4 @@ fn items(range: &Value, both: bool) -> Result<Vec<(Value, Option<Value>)>, Strin
         .into_iter()
         .map(|(key, value)| (Value::from(key), both.then(|| value.clone())))
         .collect())
-}
-
-/// Functions whose results can be larger than their arguments.
-const MAKES_TEXT: [&str; 3] = ["format", "join", "replace"];
-
-/// Returns the length of a string or list.
-fn length(value: &Value) -> u64 {
-    match value {
-        Value::String(text) => text.len() as u64,
-        Value::Bytes(bytes) => bytes.len() as u64,
-        other => as_list(other).map_or(0, |items| items.len() as u64),
-    }
-}
-
-/// Returns the cost of a call: one, and a tenth per byte or item of its arguments. Searches in lists
-/// compare all items.
-fn cost(name: &str, target: Option<&Value>, args: &[Value]) -> u64 {
-    if name == "check" && target.is_some_and(authorization::is_check) {
-        return authorization::CHECK_COST;
-    }
-    let lengths = target.into_iter().chain(args).map(length);
-    let size = match (name, args) {
-        ("size" | operators::INDEX | operators::OPT_INDEX, _) => 0,
-        (operators::EQUALS | operators::NOT_EQUALS, _) => lengths.min().unwrap_or(0),
-        (operators::IN, _) => 10 * lengths.max().unwrap_or(0),
-        ("join", _) => 10 * lengths.sum::<u64>(),
-        ("lists.range", [Value::Int(count)]) => {
-            u64::try_from(*count).unwrap_or(0).saturating_mul(10)
-        }
-        ("distinct", _) => lengths.map(|length| 10 * length * length).sum(),
-        (name, _) if name.starts_with("sets.") => 10 * lengths.product::<u64>(),
-        _ => lengths.sum(),
-    };
-    1 + size / 10
 }

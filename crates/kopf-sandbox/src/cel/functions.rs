@@ -10,7 +10,8 @@ use super::evaluate::Outcome;
 use super::opaque::{as_list, as_optional, list, none, of, plain, type_of};
 use super::operators::{self, NO_OVERLOAD};
 use super::{
-    OUT_OF_BUDGET, authorization, conversions, formatting, library, lists, strings, times, urls,
+    OUT_OF_BUDGET, authorization, conversions, formatting, library, lists, members, strings, times,
+    urls,
 };
 
 /// Calls a function, or a method if there is a target.
@@ -81,7 +82,7 @@ fn general(name: &str, all: &[&Value]) -> Option<Outcome> {
             let entries = more.map.iter().map(|(key, value)| (key.clone(), value));
             inserted(&map.map, entries)
         }
-        ("@insert", [Value::Map(map), key, value]) => match operators::key(key) {
+        ("@insert", [Value::Map(map), key, value]) => match members::key(key) {
             Ok(key) => inserted(&map.map, std::iter::once((key, *value))),
             Err(error) => Err(error),
         },

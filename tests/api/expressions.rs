@@ -86,6 +86,8 @@ const TRUE: &[&str] = &[
     "self.if == 8 && self.__if__ == 8",
     "--self.i == 5 && - -5 == 5 && ! !true && 3 - -2 == 5 && !(! ! !true)",
     r"!'é'.matches('^\\w$') && !'٣'.matches('^\\d$') && '٣'.matches('^\\D$')",
+    r"'é'.matches('^\\p{L}$') && 'é-'.matches('^[\\p{L}-]+$') && 'A'.matches('^\\x{41}$')",
+    r"'a-b.c'.matches('^[\\w-.]+$') && !'!'.matches('^[\\s-.]$') && 'a-b@c.org'.matches('^[\\w-\\.]+@([\\w-]+\\.)+[\\w-]{2,4}$')",
     "'[x]'.matches('^[[]x[]]$') && '{'.matches('^{$') && 'a{,2}'.matches('^a{,2}$')",
     r"'a.b'.matches('^\\Qa.b\\E$') && !'axb'.matches('^\\Qa.b\\E$') && '<'.matches('\\<')",
     "'a&&b'.matches('^[a&&b]+$') && 'a-b'.matches('^[a-]b|[a-c-]+$') && 'x1'.find('[[:digit:]]') == '1'",

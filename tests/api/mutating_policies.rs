@@ -7,12 +7,16 @@ use crate::policies::{constraints, create};
 
 /// Creates a mutating policy and its binding.
 async fn mutating(api: &Api, mutations: &[Value]) -> String {
-    let name = api.unique("policy");
     let spec = json!({
         "matchConstraints": constraints(api),
         "reinvocationPolicy": "Never",
         "mutations": mutations,
     });
+    bound(api, spec).await
+}
+
+async fn bound(api: &Api, spec: Value) -> String {
+    let name = api.unique("policy");
     let (plural, kind) = ("mutatingadmissionpolicies", "MutatingAdmissionPolicy");
     let created = create(api, plural, kind, &name, spec).await;
     created.expect_code(201);
@@ -100,4 +104,31 @@ async fn failing_mutations_deny_requests() {
             "{message}"
         );
     }
+}
+
+#[tokio::test]
+async fn ignored_failures_keep_the_other_mutations() {
+    let api = Api::start().await;
+    let mutations = [
+        apply("Object{metadata: Object.metadata{labels: {'first': '1'}}}"),
+        apply("Object{metadata: Object.metadata{labels: {'failing': object.data.absent}}}"),
+        apply("Object{metadata: Object.metadata{labels: {'last': object.metadata.labels.first}}}"),
+    ];
+    let spec = json!({
+        "matchConstraints": constraints(&api), "reinvocationPolicy": "Never",
+        "mutations": mutations, "failurePolicy": "Ignore",
+    });
+    bound(&api, spec).await;
+    let maps = format!("{}?dryRun=All", api.ns_path("configmaps"));
+    let created = eventually("the policy to be in force", async || {
+        let object = objects::config_map("one", json!({"a": "x"}));
+        let response = api.create(&maps, &object).await;
+        response
+            .at("/metadata/labels/last")
+            .is_string()
+            .then_some(response)
+    })
+    .await;
+    let labels = json!({"first": "1", "last": "1"});
+    assert_eq!(created.at("/metadata/labels"), &labels);
 }

@@ -274,3 +274,33 @@ async fn items_without_keys_have_no_transition_rules() {
         assert!(refused.message().contains(&text), "{}", refused.message());
     }
 }
+
+#[tokio::test]
+async fn rules_share_a_budget() {
+    let api = Api::start().await;
+    let numbers = |rules: Value| {
+        json!({
+            "type": "array", "maxItems": 200, "items": {"type": "integer"},
+            "x-kubernetes-validations": rules,
+        })
+    };
+    let schema = |rules: Value| {
+        json!({
+            "type": "object",
+            "properties": {"l": numbers(rules), "z": {"type": "integer", "x-kubernetes-validations": rule("self < 5")}},
+        })
+    };
+    let expensive = json!({"rule": "self.all(x, self.all(y, x >= 0 || y >= 0))"});
+    let crd = api
+        .crd()
+        .spec_schema(schema(json!(vec![expensive; 80])))
+        .create()
+        .await;
+    let list: Vec<u32> = (0..200).collect();
+    let refused = api
+        .create(&crd.path(), &crd.object("one", json!({"l": list, "z": 1})))
+        .await;
+    let refused = refused.expect_failure(422, "Invalid");
+    let problem = "validation failed due to running out of cost budget, no further validation rules will be run";
+    assert!(refused.message().contains(problem), "{}", refused.message());
+}

@@ -1,6 +1,6 @@
 //! The chain of all webhooks of a request, called in sequence or concurrently.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -88,7 +88,7 @@ impl Chain<'_> {
                     continue;
                 }
                 let outcome = self
-                    .call_and_patch(webhook, &mut subject, apply, warnings)
+                    .call_and_patch(webhook, &mut subject, old, apply, warnings)
                     .await;
                 let changed = resolve(webhook, outcome)?.unwrap_or(false);
                 rounds.called(index, webhook, changed);
@@ -114,21 +114,32 @@ impl Chain<'_> {
         if !self.webhooks.may_validate(attributes) {
             return Ok(());
         }
-        let mut calls = Vec::new();
+        let mut called = Vec::new();
+        // Both objects by version, which are converted once.
+        let mut converted: BTreeMap<&str, (Option<Value>, Option<Value>)> = BTreeMap::new();
         for webhook in &self.webhooks.validating {
             let Some(version) = matched(webhook, attributes, object, old)? else {
                 continue;
             };
-            let other = version != attributes.version;
-            let new = self.in_version(object.filter(|_| other), version).await?;
-            let before = self.in_version(old.filter(|_| other), version).await?;
-            let (shown, shown_old) = (new.as_ref().or(object), before.as_ref().or(old));
-            if !meets_conditions(webhook, attributes, version, shown, shown_old)? {
+            if version != attributes.version && !converted.contains_key(version) {
+                let new = self.in_version(object, version).await?;
+                let before = self.in_version(old, version).await?;
+                converted.insert(version, (new, before));
+            }
+            called.push((webhook, version));
+        }
+        let shown = |version: &str| match converted.get(version) {
+            Some((new, before)) => (new.as_ref(), before.as_ref()),
+            None => (object, old),
+        };
+        let mut calls = Vec::new();
+        for (webhook, version) in called {
+            let objects = shown(version);
+            if !meets_conditions(webhook, attributes, version, objects.0, objects.1)? {
                 continue;
             }
             calls.push(async move {
                 let mut heard = Vec::new();
-                let objects = (new.as_ref().or(object), before.as_ref().or(old));
                 let outcome = self.ask(webhook, false, version, objects, &mut heard).await;
                 (webhook, outcome, heard)
             });
@@ -157,11 +168,11 @@ impl Chain<'_> {
         &self,
         webhook: &Webhook,
         subject: &mut Subject<'_, '_>,
+        old: Option<&Value>,
         apply: Apply<'_>,
         warnings: &mut Vec<String>,
     ) -> std::result::Result<bool, Rejection> {
-        let converted = subject.old().await?;
-        let objects = (subject.object.as_ref(), converted.as_ref().or(subject.old));
+        let objects = (subject.object.as_ref(), old);
         let decision = self
             .ask(webhook, true, subject.version, objects, warnings)
             .await?;

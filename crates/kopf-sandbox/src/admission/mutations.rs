@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::invocation::Invocation;
+use super::matching::Attributes;
 use super::policies::{Facts, Mutation, Policies, Policy};
-use crate::cel::{CelValue, to_json};
+use crate::cel::{CelValue, Variables, to_json};
 use crate::patch::PatchError;
 use crate::status::{ApiError, Result};
 
@@ -41,73 +42,75 @@ fn mutated(
     merge: MergeInto<'_>,
 ) -> Result<Value> {
     let mut object = object;
-    let invocations = policy.invocations(&Facts {
-        object: Some(&object),
-        ..*facts
-    })?;
+    let attributes = facts.attributes;
+    let invocations = policy.invocations(&with_object(facts, &object))?;
     for invocation in invocations {
-        match applied(&invocation, facts, &object, merge) {
-            Ok(changed) => object = changed,
-            Err(why) => {
-                let message = format!(
-                    "policy '{}' with binding '{}' denied request: {why}",
-                    policy.name, invocation.binding
-                );
-                let attributes = facts.attributes;
-                let rejection = ApiError {
-                    code: 403,
-                    message: message.clone(),
-                    ..ApiError::denied_by_policy(attributes.kind, attributes.name, &message, "")
-                };
-                if let Some(rejection) = policy.failed(rejection) {
-                    return Err(rejection);
-                }
+        let outcome = invocation.matches(&with_object(facts, &object));
+        let mut failures: Vec<String> = outcome.as_ref().err().cloned().into_iter().collect();
+        let mutations = match outcome {
+            Ok(true) => policy.mutations.as_slice(),
+            Ok(false) | Err(_) => &[],
+        };
+        // Each mutation receives the object as changed by those before that did not fail.
+        for mutation in mutations {
+            let variables = invocation.variables(&with_object(facts, &object));
+            match variables.and_then(|variables| applied(mutation, &variables, &object, merge)) {
+                Ok(changed) => object = changed,
+                Err(why) => failures.push(why),
             }
+        }
+        if let Some(why) = failures.first()
+            && let Some(rejection) = policy.failed(rejection(&invocation, attributes, why))
+        {
+            return Err(rejection);
         }
     }
     Ok(object)
 }
 
-/// Applies all mutations of a policy. Each receives the object as changed by the one before.
+fn with_object<'a>(facts: &Facts<'a>, object: &'a Value) -> Facts<'a> {
+    Facts {
+        object: Some(object),
+        ..*facts
+    }
+}
+
+fn rejection(invocation: &Invocation<'_>, attributes: &Attributes<'_>, why: &str) -> ApiError {
+    let (policy, binding) = (&invocation.policy.name, invocation.binding);
+    let message = format!("policy '{policy}' with binding '{binding}' denied request: {why}");
+    ApiError {
+        code: 403,
+        message: message.clone(),
+        ..ApiError::denied_by_policy(attributes.kind, attributes.name, &message, "")
+    }
+}
+
+/// Returns an object with one mutation applied.
 fn applied(
-    invocation: &Invocation<'_>,
-    facts: &Facts<'_>,
+    mutation: &Mutation,
+    variables: &Variables,
     object: &Value,
     merge: MergeInto<'_>,
 ) -> std::result::Result<Value, String> {
-    let mut object = object.clone();
-    let is_matched = invocation.matches(&Facts {
-        object: Some(&object),
-        ..*facts
-    })?;
-    if !is_matched {
-        return Ok(object);
-    }
-    for mutation in &invocation.policy.mutations {
-        let variables = invocation.variables(&Facts {
-            object: Some(&object),
-            ..*facts
-        })?;
-        object = match mutation {
-            Mutation::Apply(rule) => {
-                let config = rule.evaluate(&variables)?;
-                if !matches!(config, CelValue::Map(_)) {
-                    return Err("applyConfiguration must evaluate to Object".to_owned());
-                }
-                merge(&object, &to_json(&config)?).map_err(|why| {
-                    format!("error applying patch: failed to convert patch object to typed object: {why}")
-                })?
+    match mutation {
+        Mutation::Apply(rule) => {
+            let config = rule.evaluate(variables)?;
+            if !matches!(config, CelValue::Map(_)) {
+                return Err("applyConfiguration must evaluate to Object".to_owned());
             }
-            Mutation::Patch(rule) => {
-                let patch = to_json(&rule.evaluate(&variables)?)?;
-                match crate::patch::json::apply(&object, patch) {
-                    Ok(patched) => patched,
-                    // A test that fails skips the patch.
-                    Err(PatchError::TestFailed(_)) => object,
-                    Err(error) => return Err(error.to_string()),
-                }
+            merge(object, &to_json(&config)?).map_err(|why| {
+                format!(
+                    "error applying patch: failed to convert patch object to typed object: {why}"
+                )
+            })
+        }
+        Mutation::Patch(rule) => {
+            let patch = to_json(&rule.evaluate(variables)?)?;
+            match crate::patch::json::apply(object, patch) {
+                // A test that fails skips the patch.
+                Err(PatchError::TestFailed(_)) => Ok(object.clone()),
+                patched => patched.map_err(|error| error.to_string()),
             }
-        };
+        }
     }
-    Ok(object)
 }

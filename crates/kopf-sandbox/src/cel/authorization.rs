@@ -13,7 +13,7 @@ use crate::rights::{Access, Action, Authorizer};
 /// Cost of one check, as on a real server: an expression can have two.
 pub(super) const CHECK_COST: u64 = 350_000;
 
-/// The user whose rights are checked.
+/// A user whose rights are checked, and the rights of all users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Requester {
     pub(crate) authorizer: Authorizer,
@@ -72,7 +72,7 @@ fn read(value: &Value) -> Option<&Authorization> {
     }
 }
 
-/// Returns `true` for values whose method `check` asks for rights.
+/// Returns `true` for values with the method `check`.
 pub(super) fn is_check(value: &Value) -> bool {
     matches!(
         read(value),

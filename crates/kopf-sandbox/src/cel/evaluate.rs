@@ -27,7 +27,7 @@ pub(super) struct Evaluation<'a> {
     cost: u64,
 }
 
-/// Evaluates an expression. Returns its cost, too.
+/// Evaluates an expression, and returns the result and the cost.
 pub(super) fn evaluate(expression: &IdedExpr, variables: &Variables) -> (Outcome, u64) {
     let known = variables.values.iter();
     let mut evaluation = Evaluation {

@@ -8,18 +8,22 @@ use std::fmt::Write as _;
 pub(super) fn normalised(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
+    // The last character that is neither blank nor part of a comment.
+    let mut last = ' ';
     while let Some(character) = rest.chars().next() {
         if let Some((literal, length)) = quoted(rest) {
             result.push_str(&literal);
             rest = rest.get(length..).unwrap_or_default();
+            last = '\'';
             continue;
         }
         if let Some((number, length)) = negative_hexadecimal(rest) {
             let _ = write!(result, "{number:<length$}");
             rest = rest.get(length..).unwrap_or_default();
+            last = '0';
             continue;
         }
-        if let Some(length) = signs(rest, &result) {
+        if let Some(length) = signs(rest, last) {
             let (taken, after) = rest.split_at(length);
             result.extend(
                 taken
@@ -36,6 +40,9 @@ pub(super) fn normalised(text: &str) -> String {
             length => length,
         };
         let (taken, after) = rest.split_at(length);
+        let is_comment = taken.starts_with("//");
+        let visible = taken.trim_end().chars().next_back();
+        last = visible.filter(|_| !is_comment).unwrap_or(last);
         result.push_str(taken);
         rest = after;
     }
@@ -43,11 +50,11 @@ pub(super) fn normalised(text: &str) -> String {
 }
 
 /// Returns the length of an even number of equal signs at the start, which have no effect: `!!x`,
-/// `- -5`. `before` is the text before: a `-` after an operand is a subtraction.
-fn signs(rest: &str, before: &str) -> Option<usize> {
+/// `- -5`. A `-` after an operand is a subtraction.
+fn signs(rest: &str, last: char) -> Option<usize> {
     let sign = rest.chars().next().filter(|it| ['!', '-'].contains(it))?;
     let is_operand = |it: char| it.is_alphanumeric() || "_)]}'\"".contains(it);
-    if sign == '-' && before.trim_end().ends_with(is_operand) {
+    if sign == '-' && is_operand(last) {
         return None;
     }
     let first = rest.get(1..)?;
@@ -67,7 +74,8 @@ fn negative_hexadecimal(rest: &str) -> Option<(i64, usize)> {
 /// Returns a literal of a string or bytes at the start, and the length of its source. Plain literals
 /// are unchanged.
 pub(super) fn quoted(rest: &str) -> Option<(String, usize)> {
-    let start = rest.find(['"', '\'']).filter(|start| *start <= 2)?;
+    let mut first = rest.bytes().take(3);
+    let start = first.position(|byte| byte == b'"' || byte == b'\'')?;
     let prefix = rest.get(..start)?.to_ascii_lowercase();
     let (raw, bytes) = match prefix.as_str() {
         "" => (false, false),
@@ -202,6 +210,7 @@ mod tests {
             ("! ! !x", "    !x"),
             ("a - - -5", "a -    5"),
             ("!x != y", "!x != y"),
+            ("a // sum:\n- -b", "a // sum:\n- -b"),
             ("a.b('x', \"y\") // '", "a.b('x', \"y\") // '"),
             ("'open", "'open"),
             ("'\\z'", "'\\z'"),

@@ -11,7 +11,7 @@ use super::rewrite::parts;
 /// The name of the accumulator, which cannot be written in an expression.
 const RESULT: &str = "@result";
 /// The name of the value to which a macro is applied.
-const TARGET: &str = "@target";
+pub(super) const TARGET: &str = "@target";
 /// The variable of a loop without iterations.
 pub(super) const UNUSED: &str = "@unused";
 

@@ -206,7 +206,7 @@ impl Expression {
 pub(crate) struct Budget(Option<u64>);
 
 impl Budget {
-    /// Returns a budget of so many units.
+    /// Returns a budget of `units` units of cost.
     pub(crate) fn of(units: u64) -> Self {
         Self(Some(units))
     }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
 
+use super::macros::TARGET;
+
 /// Calls a function for all direct parts of an expression.
 fn each<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a IdedExpr)) {
     match expr {
@@ -101,21 +103,39 @@ pub(super) fn depth(whole: &IdedExpr) -> usize {
 /// Returns all chains of nested loops over a variable and its fields: for each loop, the path of
 /// fields. Loops over other values are omitted from the chains.
 pub(super) fn loops_over(whole: &IdedExpr, variable: &str) -> Vec<Vec<Vec<String>>> {
-    let mut chains = Vec::new();
-    each(&whole.expr, &mut |part| {
-        chains.extend(loops_over(part, variable));
-    });
+    chains(whole, variable, None)
+}
+
+/// As [`loops_over`]. `target` is the path of the value to which the enclosing macro is applied.
+fn chains(whole: &IdedExpr, variable: &str, target: Option<&[String]>) -> Vec<Vec<Vec<String>>> {
     if let Expr::Comprehension(all) = &whole.expr
-        && let Some(path) = path_of(&all.iter_range, variable)
+        && all.accu_var == TARGET
     {
-        if chains.is_empty() {
-            chains.push(Vec::new());
+        let mut found = chains(&all.accu_init, variable, target);
+        let target = path_of(&all.accu_init, variable);
+        found.extend(chains(&all.result, variable, target.as_deref()));
+        return found;
+    }
+    let mut found = Vec::new();
+    each(&whole.expr, &mut |part| {
+        found.extend(chains(part, variable, target));
+    });
+    let Expr::Comprehension(all) = &whole.expr else {
+        return found;
+    };
+    let path = match &all.iter_range.expr {
+        Expr::Ident(name) if name == TARGET => target.map(<[String]>::to_vec),
+        _ => path_of(&all.iter_range, variable),
+    };
+    if let Some(path) = path {
+        if found.is_empty() {
+            found.push(Vec::new());
         }
-        for chain in &mut chains {
+        for chain in &mut found {
             chain.insert(0, path.clone());
         }
     }
-    chains
+    found
 }
 
 /// Returns the names of an expression such as `a.b.c`.
@@ -141,5 +161,29 @@ fn path_of(whole: &IdedExpr, variable: &str) -> Option<Vec<String>> {
             Some(path)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parser;
+    use super::*;
+
+    #[test]
+    fn loops_of_macros_are_found() {
+        for (text, depth) in [
+            ("self.a.all(x, self.b.all(y, x == y))", 2),
+            ("self.a.sortBy(x, x.n).size() > 0", 1),
+            (
+                "self.a.sortBy(x, self.b.filter(y, y > x).size()).size() > 0",
+                2,
+            ),
+            ("self.?a.optMap(x, self.b.all(y, y > 0)).orValue(true)", 1),
+            ("self.a == 1", 0),
+        ] {
+            let found = loops_over(&parser::parse(text).unwrap(), "self");
+            let deepest = found.iter().map(Vec::len).max().unwrap_or(0);
+            assert_eq!(deepest, depth, "{text}");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum PatchError {
     /// get "the server rejected our request due to an error in our request" with empty `details`.
     #[error("{0}")]
     Unprocessable(String),
-    /// 422 `Invalid`: a `test` of a JSON patch failed. The message is for logs, too.
+    /// 422 `Invalid`: a `test` of a JSON patch failed. The message is for logs.
     #[error("{0}")]
     TestFailed(String),
     /// 500 without a reason: errors of strategic patches that the real server does not classify.

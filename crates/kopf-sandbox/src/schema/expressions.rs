@@ -173,17 +173,18 @@ fn own_rules(
             Ok(true) => continue,
             Ok(false) => failed(rule, node, value, path, &variables),
             Err(why) => {
+                results.errors.push(unevaluated(rule, node, path, &why));
                 results.exhausted = why == OUT_OF_BUDGET || results.budget.is_exhausted();
-                unevaluated(rule, node, path, &why)
+                if results.exhausted {
+                    return;
+                }
+                continue;
             }
         };
         if unchanged && !rule.uses_old() {
             results.forgiven.push(error);
         } else {
             results.errors.push(error);
-        }
-        if results.exhausted {
-            return;
         }
     }
 }

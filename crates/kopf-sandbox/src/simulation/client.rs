@@ -161,7 +161,11 @@ impl<'a> Client<'a> {
     pub(super) async fn bind(&self, key: &Key, node: &str) -> Result<()> {
         let mut call = self.call(super::PODS, key)?;
         call.subresource = Some("binding".to_owned());
-        let binding = serde_json::json!({ "target": { "kind": "Node", "name": node } });
+        let binding = serde_json::json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": { "name": key.name },
+            "target": { "kind": "Node", "name": node },
+        });
+        let (binding, call) = self.cluster.admitted(&call, binding).await?;
         match self.cluster.bind(&call, &binding).await {
             Err(error) if !matches!(error.code, 404 | 409) => Err(error),
             _ => Ok(()),

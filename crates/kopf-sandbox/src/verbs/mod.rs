@@ -69,7 +69,7 @@ pub(crate) struct Call {
     pub(crate) admission: Admission,
 }
 
-/// The part of a call in admission.
+/// The participation of a call in admission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Webhooks and policies are called with the object.

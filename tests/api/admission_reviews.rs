@@ -206,6 +206,7 @@ async fn status_write_is_reviewed_as_a_subresource() {
         webhook.calls().is_empty(),
         "the rule speaks of the status alone"
     );
+    api.cached(&api.ns_path("pods/p")).await;
     let status = json!({"status": {"message": "so it is"}});
     api.merged(&api.ns_path("pods/p/status"), &status).await;
     let request = only_request(&webhook);

@@ -18,13 +18,19 @@ mapfile -t crates <<<"$order"
 printf '  %s\n' "${crates[@]}" >&2
 
 # A single call packages all crates, so that unpublished ones can depend on each other.
-echo "release: packaging (a dry run)" >&2
+echo "release: packaging (a dry run that compiles all crates: a few minutes)" >&2
 dirty=()
 if [ -n "$(git status --porcelain)" ]; then
     echo "release: the tree has uncommitted changes" >&2
     dirty=(--allow-dirty)
 fi
-cargo package --quiet "${dirty[@]}" "${crates[@]/#/--package=}"
+# cargo recognises packages by their versions, so it would compile those of an earlier run.
+target="${CARGO_TARGET_DIR:-target}/release-check"
+rm -rf "$target"
+for crate in "${crates[@]}"; do
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/"$crate-$version"
+done
+cargo package --quiet --target-dir "$target" "${dirty[@]}" "${crates[@]/#/--package=}"
 
 if command -v cargo-semver-checks >/dev/null && git describe --tags --abbrev=0 >/dev/null 2>&1; then
     echo "release: the public API against $(git describe --tags --abbrev=0)" >&2

@@ -82,6 +82,7 @@ async fn errors(expressions: &[&str]) -> Vec<String> {
 
 #[rustfmt::skip]
 const TRUE: &[&str] = &[
+    "-7 % 3 == -1 && 7 % -3 == 1 && -7 / 3 == -2",
     "self.namespace == 6 && has(self.namespace) && self.?namespace.orValue(0) == 6",
     "self.if == 8 && self.__if__ == 8",
     "--self.i == 5 && - -5 == 5 && ! !true && 3 - -2 == 5 && !(! ! !true)",

@@ -7,14 +7,6 @@ use kopf_tests::{
 };
 use serde_json::{Value, json};
 
-/// Returns the paths called since the last call, sorted.
-fn called(webhook: &Webhook) -> Vec<String> {
-    let mut paths = webhook.paths();
-    webhook.forget();
-    paths.sort();
-    paths
-}
-
 /// Installs one hook per rule; the path is the name of the case.
 async fn listen(api: &Api, cases: &[(&str, Value)]) -> Webhook {
     let webhook = Webhook::start(|_| Verdict::allow()).await;
@@ -54,21 +46,21 @@ async fn rules_match_by_operation() {
         .create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
         .await
         .ok();
-    assert_eq!(called(&webhook), ["/any", "/change", "/create"]);
+    assert_eq!(webhook.called(), ["/any", "/change", "/create"]);
     api.cached(&path).await;
     let mut object = created.json.clone();
     object["data"] = json!({"a": "b"});
     api.put(&path, &object).await.ok();
-    assert_eq!(called(&webhook), ["/any", "/change", "/update"]);
+    assert_eq!(webhook.called(), ["/any", "/change", "/update"]);
     api.cached(&path).await;
     api.merge(&path, &json!({"data": {"c": "d"}})).await.ok();
-    assert_eq!(called(&webhook), ["/any", "/change", "/update"]);
+    assert_eq!(webhook.called(), ["/any", "/change", "/update"]);
     api.cached(&path).await;
     api.get(&path).await.ok();
     api.get(&api.ns_path("configmaps")).await.ok();
-    assert!(called(&webhook).is_empty(), "reads are not reviewed");
+    assert!(webhook.called().is_empty(), "reads are not reviewed");
     api.delete(&path).await.ok();
-    assert_eq!(called(&webhook), ["/any", "/delete"]);
+    assert_eq!(webhook.called(), ["/any", "/delete"]);
 }
 
 #[tokio::test]
@@ -90,14 +82,14 @@ async fn rules_match_by_resource_and_subresource() {
     .await;
     api.create(&api.ns_path("pods"), &pod("p")).await.ok();
     assert_eq!(
-        called(&webhook),
+        webhook.called(),
         ["/any", "/everything", "/pods", "/pods-all"]
     );
     api.cached(&api.ns_path("pods/p")).await;
     let status = json!({"status": {"message": "so it is"}});
     api.merge(&api.ns_path("pods/p/status"), &status).await.ok();
     assert_eq!(
-        called(&webhook),
+        webhook.called(),
         ["/any-status", "/everything", "/pods-all", "/pods-status"]
     );
 }
@@ -122,7 +114,7 @@ async fn rules_match_by_group_and_version() {
     api.create(&crd.path(), &crd.object("a", json!({})))
         .await
         .ok();
-    assert_eq!(called(&webhook), ["/any-group", "/any-version", "/exact"]);
+    assert_eq!(webhook.called(), ["/any-group", "/any-version", "/exact"]);
 }
 
 #[tokio::test]
@@ -149,12 +141,12 @@ async fn rules_match_by_scope() {
     api.create(&namespaced.path(), &namespaced.object("a", json!({})))
         .await
         .ok();
-    assert_eq!(called(&webhook), ["/both", "/inside"]);
+    assert_eq!(webhook.called(), ["/both", "/inside"]);
     // Namespace selectors do not apply to cluster-scoped objects.
     api.create(&cluster.path(), &cluster.object("a", json!({})))
         .await
         .ok();
-    assert_eq!(called(&webhook), ["/both", "/outside"]);
+    assert_eq!(webhook.called(), ["/both", "/outside"]);
 }
 
 #[tokio::test]
@@ -169,11 +161,11 @@ async fn namespace_selector_matches_by_labels() {
     api.create_namespace(&other).await;
     let there = format!("/api/v1/namespaces/{other}/configmaps");
     api.create(&there, &config_map("a", Value::Null)).await.ok();
-    assert!(called(&webhook).is_empty());
+    assert!(webhook.called().is_empty());
     api.create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
         .await
         .ok();
-    assert_eq!(called(&webhook), ["/here"]);
+    assert_eq!(webhook.called(), ["/here"]);
 }
 
 #[tokio::test]
@@ -218,23 +210,23 @@ async fn object_selector_matches_the_old_or_the_new_object() {
     api.create(&maps, &labelled("a", &json!({"watched": "no"})))
         .await
         .ok();
-    assert!(called(&webhook).is_empty());
+    assert!(webhook.called().is_empty());
     api.cached(&path).await;
     api.merge(&path, &set(json!("yes"))).await.ok();
-    assert_eq!(called(&webhook), ["/labels"], "it is so from now on");
+    assert_eq!(webhook.called(), ["/labels"], "it is so from now on");
     api.cached(&path).await;
     api.merge(&path, &set(Value::Null)).await.ok();
-    assert_eq!(called(&webhook), ["/labels"], "it was so until now");
+    assert_eq!(webhook.called(), ["/labels"], "it was so until now");
     api.cached(&path).await;
     api.merge(&path, &json!({"data": {"a": "b"}})).await.ok();
-    assert!(called(&webhook).is_empty());
+    assert!(webhook.called().is_empty());
     api.cached(&path).await;
     api.merge(&path, &set(json!("sure"))).await.ok();
-    called(&webhook);
+    webhook.called();
     api.cached(&path).await;
     api.delete(&path).await.ok();
     assert_eq!(
-        called(&webhook),
+        webhook.called(),
         ["/labels"],
         "a deleted object is matched by its labels"
     );
@@ -243,18 +235,7 @@ async fn object_selector_matches_the_old_or_the_new_object() {
 #[tokio::test]
 async fn match_policy_controls_equivalent_versions() {
     let api = Api::start().await;
-    let crd = api
-        .crd()
-        .with_status()
-        .edit(|crd| {
-            let versions = crd["spec"]["versions"].as_array_mut().unwrap();
-            let mut second = versions[0].clone();
-            second["name"] = json!("v2");
-            second["storage"] = json!(false);
-            versions.push(second);
-        })
-        .create()
-        .await;
+    let crd = api.crd().with_status().with_second_version().create().await;
     let rules = [rule(
         crd.group(),
         "v1",
@@ -274,13 +255,13 @@ async fn match_policy_controls_equivalent_versions() {
     api.create(&crd.path(), &crd.object("one", json!({})))
         .await
         .ok();
-    assert_eq!(called(&webhook), ["/equivalent", "/exact"]);
+    assert_eq!(webhook.called(), ["/equivalent", "/exact"]);
     let path = api.group_path(&format!("{}/v2", crd.group()), "widgets");
     let mut object = crd.object("two", json!({"x": 1}));
     object["apiVersion"] = json!(format!("{}/v2", crd.group()));
     api.create(&path, &object).await.ok();
     let calls = webhook.calls();
-    assert_eq!(called(&webhook), ["/equivalent"]);
+    assert_eq!(webhook.called(), ["/equivalent"]);
     let request = calls[0].request();
     let version = |version: &str, field: &str, value: &str| json!({"group": crd.group(), "version": version, field: value});
     assert_eq!(request["kind"], version("v1", "kind", "Widget"));
@@ -298,7 +279,7 @@ async fn match_policy_controls_equivalent_versions() {
 
     let status = json!({"status": {"phase": "Running"}});
     api.merge(&format!("{path}/two/status"), &status).await.ok();
-    assert_eq!(called(&webhook), ["/equivalent"]);
+    assert_eq!(webhook.called(), ["/equivalent"]);
 }
 
 #[tokio::test]
@@ -315,5 +296,5 @@ async fn several_matching_rules_call_once() {
     api.create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
         .await
         .ok();
-    assert_eq!(called(&webhook), ["/many"]);
+    assert_eq!(webhook.called(), ["/many"]);
 }

@@ -8,14 +8,6 @@ use kopf_tests::{
 };
 use serde_json::{Value, json};
 
-/// Returns the paths called since the last call, sorted.
-fn called(webhook: &Webhook) -> Vec<String> {
-    let mut paths = webhook.paths();
-    webhook.forget();
-    paths.sort();
-    paths
-}
-
 fn conditions(expressions: &[&str]) -> Value {
     let numbered = expressions.iter().enumerate();
     numbered
@@ -65,20 +57,20 @@ async fn conditions_see_the_request() {
         .await
         .ok();
     assert_eq!(
-        called(&webhook),
+        webhook.called(),
         ["/authorizer", "/created", "/key", "/name", "/namespace"]
     );
     let path = format!("{maps}/a");
     api.cached(&path).await;
     api.merge(&path, &json!({"data": {"k": "w"}})).await.ok();
     assert_eq!(
-        called(&webhook),
+        webhook.called(),
         ["/authorizer", "/both", "/name", "/namespace", "/none"]
     );
     api.cached(&path).await;
     api.delete(&maps).await.ok();
     assert_eq!(
-        called(&webhook),
+        webhook.called(),
         ["/authorizer", "/namespace", "/none", "/unnamed"]
     );
 }
@@ -109,7 +101,7 @@ async fn failing_conditions_follow_the_failure_policy() {
     api.create(&maps, &config_map("ignored", json!({"a": "b"})))
         .await
         .ok();
-    assert_eq!(called(&webhook), ["/always"]);
+    assert_eq!(webhook.called(), ["/always"]);
     let refused = api
         .create(&maps, &config_map("one", json!({"a": "b"})))
         .await;
@@ -135,7 +127,7 @@ async fn equal_errors_are_reported_once() {
         "configmaps \"one\" is forbidden: expression '{fails}' resulted in error: no such key: nope"
     );
     assert_eq!(refused.message(), text);
-    assert!(called(&webhook).is_empty());
+    assert!(webhook.called().is_empty());
 }
 
 #[tokio::test]
@@ -165,23 +157,13 @@ async fn conditions_share_a_budget() {
         refused.message(),
         "configmaps \"one\" is forbidden: validation failed due to running out of cost budget, no further validation rules will be run"
     );
-    assert!(called(&webhook).is_empty());
+    assert!(webhook.called().is_empty());
 }
 
 #[tokio::test]
 async fn conditions_see_the_version_of_the_rule() {
     let api = Api::start().await;
-    let crd = api
-        .crd()
-        .edit(|crd| {
-            let versions = crd["spec"]["versions"].as_array_mut().unwrap();
-            let mut second = versions[0].clone();
-            second["name"] = json!("v2");
-            second["storage"] = json!(false);
-            versions.push(second);
-        })
-        .create()
-        .await;
+    let crd = api.crd().with_second_version().create().await;
     let rules = [rule(crd.group(), "v1", &["widgets"], &["*"])];
     let old = format!("object.apiVersion == '{}'", crd.api_version());
     let webhook = Webhook::start(|_| Verdict::allow()).await;
@@ -202,7 +184,7 @@ async fn conditions_see_the_version_of_the_rule() {
     let mut object = crd.object("two", json!({"x": 1}));
     object["apiVersion"] = json!(format!("{}/v2", crd.group()));
     api.create(&path, &object).await.ok();
-    assert_eq!(called(&webhook), ["/kind", "/object", "/request"]);
+    assert_eq!(webhook.called(), ["/kind", "/object", "/request"]);
 }
 
 /// Creates a webhook configuration with one condition, and returns the response.

@@ -85,6 +85,17 @@ impl<'a> CrdBuilder<'a> {
         })
     }
 
+    /// Adds the version `v2`, a copy of the stored one.
+    pub fn with_second_version(self) -> Self {
+        self.edit(|crd| {
+            let mut second = crd["spec"]["versions"][0].clone();
+            second["name"] = json!("v2");
+            second["storage"] = json!(false);
+            let versions = crd["spec"]["versions"].as_array_mut();
+            versions.expect("a CRD has versions").push(second);
+        })
+    }
+
     /// Makes the resource cluster-scoped.
     pub fn cluster_scoped(self) -> Self {
         self.edit(|crd| crd["spec"]["scope"] = json!("Cluster"))

@@ -225,6 +225,14 @@ impl Webhook {
         self.calls().into_iter().map(|call| call.path).collect()
     }
 
+    /// Returns the paths called since the last call of this method or of `forget`, sorted.
+    pub fn called(&self) -> Vec<String> {
+        let mut paths = self.paths();
+        self.forget();
+        paths.sort();
+        paths
+    }
+
     fn all_calls(&self) -> Vec<Call> {
         self.shared
             .calls

@@ -19,32 +19,28 @@ pub(super) struct Invocation<'a> {
 }
 
 impl Invocation<'_> {
-    fn params(&self) -> std::result::Result<Option<&Value>, String> {
-        let params = self.params.as_ref().map_err(Clone::clone)?;
-        Ok(params.as_ref())
-    }
-
-    /// Returns `true` if the conditions of the policy match a request.
+    /// Returns the variables of a request, except those that the policy declares. `None` if the
+    /// conditions of the policy do not match.
     ///
     /// # Errors
     ///
     /// The reason why the policy cannot be evaluated.
-    pub(super) fn matches(&self, facts: &Facts<'_>) -> std::result::Result<bool, String> {
-        let variables = facts.variables(self.params()?);
-        match self.policy.conditions.evaluate(&variables) {
-            Match::Yes => Ok(true),
-            Match::No => Ok(false),
+    pub(super) fn inputs(
+        &self,
+        facts: &Facts<'_>,
+    ) -> std::result::Result<Option<Variables>, String> {
+        let params = self.params.as_ref().map_err(Clone::clone)?;
+        let inputs = facts.variables(params.as_ref());
+        match self.policy.conditions.evaluate(&inputs) {
+            Match::Yes => Ok(Some(inputs)),
+            Match::No => Ok(None),
             Match::Failed(why) => Err(why),
         }
     }
 
-    /// Returns the variables of the expressions of the policy.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the policy cannot be evaluated.
-    pub(super) fn variables(&self, facts: &Facts<'_>) -> std::result::Result<Variables, String> {
-        let mut all = facts.variables(self.params()?);
+    /// Adds the variables that the policy declares.
+    pub(super) fn variables(&self, inputs: &Variables) -> Variables {
+        let mut all = inputs.clone();
         let mut computed: BTreeMap<String, CelValue> = BTreeMap::new();
         for (name, rule) in &self.policy.variables {
             let known = computed.clone().into_iter();
@@ -58,16 +54,14 @@ impl Invocation<'_> {
             computed.insert(name.clone(), value);
         }
         all.add("variables", cel::map(computed));
-        Ok(all)
+        all
     }
 }
 
 impl Invocation<'_> {
     pub(super) fn judge(&self, facts: &Facts<'_>, warnings: &mut Vec<String>) -> Result<()> {
-        let matches = self.matches(facts);
-        let variables = match matches.and_then(|yes| yes.then(|| self.variables(facts)).transpose())
-        {
-            Ok(Some(variables)) => variables,
+        let variables = match self.inputs(facts) {
+            Ok(Some(inputs)) => self.variables(&inputs),
             Ok(None) => return Ok(()),
             Err(why) => return self.act(facts, &why, "", warnings, true),
         };

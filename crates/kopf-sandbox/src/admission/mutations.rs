@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::invocation::Invocation;
 use super::matching::Attributes;
 use super::policies::{Facts, Mutation, Policies, Policy};
-use crate::cel::{CelValue, Variables, to_json};
+use crate::cel::{CelValue, Variables, dynamic, to_json};
 use crate::patch::PatchError;
 use crate::status::{ApiError, Result};
 
@@ -42,25 +42,28 @@ fn mutated(
     merge: MergeInto<'_>,
 ) -> Result<Value> {
     let mut object = object;
-    let attributes = facts.attributes;
     let invocations = policy.invocations(&with_object(facts, &object))?;
     for invocation in invocations {
-        let outcome = invocation.matches(&with_object(facts, &object));
-        let mut failures: Vec<String> = outcome.as_ref().err().cloned().into_iter().collect();
-        let mutations = match outcome {
-            Ok(true) => policy.mutations.as_slice(),
-            Ok(false) | Err(_) => &[],
-        };
-        // Each mutation receives the object as changed by those before that did not fail.
-        for mutation in mutations {
-            let variables = invocation.variables(&with_object(facts, &object));
-            match variables.and_then(|variables| applied(mutation, &variables, &object, merge)) {
-                Ok(changed) => object = changed,
-                Err(why) => failures.push(why),
+        let mut failure = None;
+        match invocation.inputs(&with_object(facts, &object)) {
+            Ok(None) => continue,
+            Ok(Some(mut inputs)) => {
+                // Each mutation receives the object as changed by those before that did not fail.
+                for mutation in &policy.mutations {
+                    let variables = invocation.variables(&inputs);
+                    match applied(mutation, &variables, &object, merge) {
+                        Ok(changed) => {
+                            inputs.add("object", dynamic(&changed));
+                            object = changed;
+                        }
+                        Err(why) => failure = failure.or(Some(why)),
+                    }
+                }
             }
+            Err(why) => failure = Some(why),
         }
-        if let Some(why) = failures.first()
-            && let Some(rejection) = policy.failed(rejection(&invocation, attributes, why))
+        if let Some(why) = failure
+            && let Some(rejection) = policy.failed(rejection(&invocation, facts.attributes, &why))
         {
             return Err(rejection);
         }

@@ -12,7 +12,7 @@ use super::operators::{NO_OVERLOAD, equal, same_keys};
 use super::times;
 
 pub(super) const OVERFLOW: &str = "integer overflow";
-const UNSIGNED_OVERFLOW: &str = "unsigned integer overflow";
+pub(super) const UNSIGNED_OVERFLOW: &str = "unsigned integer overflow";
 
 pub(super) fn add(left: &Value, right: &Value) -> Outcome {
     if let (Some(items), Some(more)) = (as_list(left), as_list(right)) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value;
 
+use super::arithmetic::{OVERFLOW, UNSIGNED_OVERFLOW};
 use super::evaluate::Outcome;
 use super::operators::NO_OVERLOAD;
 use super::times;
@@ -47,7 +48,7 @@ fn from_string(kind: &str) -> String {
     reason = "the range is checked before the conversion"
 )]
 fn int(value: &Value) -> Outcome {
-    let overflow = || "integer overflow".to_owned();
+    let overflow = || OVERFLOW.to_owned();
     match value {
         Value::Int(_) => Ok(value.clone()),
         Value::UInt(number) => i64::try_from(*number)
@@ -75,7 +76,7 @@ fn int(value: &Value) -> Outcome {
     reason = "the range is checked before the conversion"
 )]
 fn uint(value: &Value) -> Outcome {
-    let overflow = || "unsigned integer overflow".to_owned();
+    let overflow = || UNSIGNED_OVERFLOW.to_owned();
     match value {
         Value::UInt(_) => Ok(value.clone()),
         Value::Int(number) => u64::try_from(*number)

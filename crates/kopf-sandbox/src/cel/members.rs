@@ -59,28 +59,28 @@ pub(super) fn field(operand: &Value, name: &str) -> Outcome {
 
 /// Returns `true` if an object or map has a field.
 pub(super) fn has_field(operand: &Value, name: &str) -> Result<bool, String> {
-    if let Some(content) = as_optional(operand) {
-        let content = content.value();
-        return content.map_or(Ok(false), |content| has_field(content, name));
-    }
-    match operand {
-        Value::Map(map) => match member(map, name) {
+    match content(operand) {
+        Some(Value::Map(map)) => match member(map, name) {
             Some(found) => available(found).map(|_| true),
             None => Ok(false),
         },
-        Value::Null => Ok(false),
-        _ => Err(NO_OVERLOAD.to_owned()),
+        None | Some(Value::Null) => Ok(false),
+        Some(_) => Err(NO_OVERLOAD.to_owned()),
+    }
+}
+
+/// Returns the content of an optional, or the value itself if it is not an optional.
+fn content(value: &Value) -> Option<&Value> {
+    match as_optional(value) {
+        Some(optional) => optional.value(),
+        None => Some(value),
     }
 }
 
 /// Returns a field as an optional.
 pub(super) fn optional_field(operand: &Value, name: &str) -> Outcome {
-    let content = match as_optional(operand) {
-        None => operand,
-        Some(optional) => match optional.value() {
-            None => return Ok(none()),
-            Some(content) => content,
-        },
+    let Some(content) = content(operand) else {
+        return Ok(none());
     };
     if has_field(content, name)? {
         return field(content, name).map(of);
@@ -126,12 +126,8 @@ pub(super) fn index(operand: &Value, at: &Value) -> Outcome {
 }
 
 pub(super) fn optional_index(operand: &Value, at: &Value) -> Outcome {
-    let content = match as_optional(operand) {
-        None => operand,
-        Some(optional) => match optional.value() {
-            None => return Ok(none()),
-            Some(content) => content,
-        },
+    let Some(content) = content(operand) else {
+        return Ok(none());
     };
     if as_list(content).is_none() && !matches!(content, Value::Map(_) | Value::Null) {
         return Err(NO_OVERLOAD.to_owned());

@@ -1,8 +1,9 @@
 //! Expressions of the Common Expression Language, based on the crates `cel` and `kube-cel`.
 //!
-//! The crates parse expressions and have the library of functions. This module evaluates: it has
-//! optionals, types as values, lists without order, loops with two variables, absorption of errors,
-//! and the cost limit of a real server. Panics of the crates become errors.
+//! The crates parse expressions, and have the functions that `functions` does not replace. This
+//! module checks and evaluates: it has optionals, types as values, lists without order, loops with
+//! two variables, absorption of errors, and the cost limit of a real server. Panics of the crates
+//! become errors.
 
 mod arithmetic;
 mod authorization;

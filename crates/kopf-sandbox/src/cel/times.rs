@@ -3,6 +3,7 @@
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use kube_cel::cel::Value;
 
+use super::arithmetic::OVERFLOW;
 use super::evaluate::Outcome;
 use super::operators::NO_OVERLOAD;
 
@@ -35,9 +36,7 @@ pub(super) fn in_range(time: Option<DateTime<FixedOffset>>) -> Outcome {
 /// Returns a duration whose nanoseconds fit into 64 bits.
 pub(super) fn bounded(duration: Option<TimeDelta>) -> Outcome {
     let duration = duration.filter(|duration| duration.num_nanoseconds().is_some());
-    duration
-        .map(Value::Duration)
-        .ok_or("integer overflow".into())
+    duration.map(Value::Duration).ok_or(OVERFLOW.into())
 }
 
 /// Returns `true` if a text has the separators of RFC 3339, which the parser does not require.

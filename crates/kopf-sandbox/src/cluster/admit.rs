@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::{Cluster, collection};
 use crate::admission::{Attributes, Chain, Facts, Operation, ParamKind, ParamRef};
 use crate::object::meta;
-use crate::rights::Authorizer;
 use crate::selectors::LabelSelector;
 use crate::status::Result;
 use crate::verbs::{Admission, Call, scale};
@@ -26,10 +25,7 @@ impl Cluster {
             return Ok(object);
         }
         let namespace = self.namespace_labels(call);
-        let attributes = Attributes {
-            authorizer: self.authorizer(),
-            ..attributes(call, operation, namespace.as_ref(), options)
-        };
+        let attributes = self.attributes(call, operation, namespace.as_ref(), options);
         let apply = |document: &Value, patch: &[u8]| {
             let patch = serde_json::from_slice(patch).map_err(|error| error.to_string())?;
             crate::patch::json::apply(document, patch).map_err(|error| error.to_string())
@@ -99,10 +95,7 @@ impl Cluster {
             return Ok(());
         }
         let namespace = self.namespace_labels(call);
-        let attributes = Attributes {
-            authorizer: self.authorizer(),
-            ..attributes(call, operation, namespace.as_ref(), options)
-        };
+        let attributes = self.attributes(call, operation, namespace.as_ref(), options);
         let chain = Chain {
             webhooks: &webhooks,
             caller: &self.caller,
@@ -199,6 +192,35 @@ impl Cluster {
         self.converted(&call.kind, object, &version).await
     }
 
+    fn attributes<'a>(
+        &self,
+        call: &'a Call,
+        operation: Operation,
+        namespace_labels: Option<&'a Value>,
+        options: &Value,
+    ) -> Attributes<'a> {
+        let mut options = options.clone();
+        if let Some(map) = options.as_object_mut() {
+            map.retain(|_, value| !value.is_null());
+        }
+        Attributes {
+            operation,
+            kind: &call.kind,
+            version: &call.version,
+            subresource: call.subresource.as_deref(),
+            name: match call.admission {
+                Admission::Unnamed => "",
+                Admission::Whole | Admission::Done => &call.name,
+            },
+            namespace: call.namespace.as_deref(),
+            namespace_labels,
+            options,
+            dry_run: call.options.dry_run,
+            user: &call.user,
+            authorizer: self.authorizer(),
+        }
+    }
+
     /// Returns the labels of the namespace, null if it has none, or `None` if it does not exist.
     fn namespace_labels(&self, call: &Call) -> Option<Value> {
         let namespace = self.namespace(call.namespace.as_deref()?)?;
@@ -208,32 +230,4 @@ impl Cluster {
 
 fn is_scale(call: &Call) -> bool {
     call.subresource.as_deref() == Some("scale")
-}
-
-fn attributes<'a>(
-    call: &'a Call,
-    operation: Operation,
-    namespace_labels: Option<&'a Value>,
-    options: &Value,
-) -> Attributes<'a> {
-    let mut options = options.clone();
-    if let Some(map) = options.as_object_mut() {
-        map.retain(|_, value| !value.is_null());
-    }
-    Attributes {
-        operation,
-        kind: &call.kind,
-        version: &call.version,
-        subresource: call.subresource.as_deref(),
-        name: match call.admission {
-            Admission::Unnamed => "",
-            Admission::Whole | Admission::Done => &call.name,
-        },
-        namespace: call.namespace.as_deref(),
-        namespace_labels,
-        options,
-        dry_run: call.options.dry_run,
-        user: &call.user,
-        authorizer: Authorizer::default(),
-    }
 }

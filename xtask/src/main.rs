@@ -43,10 +43,7 @@ enum Task {
     /// Report paths of this machine and private package registries in files
     Texts,
     /// Report wordings that CONTRIBUTING.md rules out
-    Voice {
-        /// Folders to check [default: those that must have none]
-        folders: Vec<String>,
-    },
+    Voice,
 }
 
 fn main() -> ExitCode {
@@ -101,13 +98,8 @@ fn run(task: &Task) -> Result<Vec<String>> {
     if matches!(task, Task::Check | Task::Texts) {
         problems.extend(texts::check(&root)?);
     }
-    match task {
-        Task::Voice { folders } if !folders.is_empty() => {
-            let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
-            problems.extend(voice::check_folders(&root, &folders)?);
-        }
-        Task::Check | Task::Voice { .. } => problems.extend(voice::check(&root)?),
-        _ => {}
+    if matches!(task, Task::Check | Task::Voice) {
+        problems.extend(voice::check(&root)?);
     }
     Ok(problems)
 }

@@ -66,7 +66,7 @@ test: need-cargo
 	@echo "All tests, with the API behaviour suite on the in-process sandbox…"
 	cargo test --workspace --no-fail-fast
 	@echo "The behaviour suite of operators with handlers in another thread…"
-	KOPF_TEST_FRONT=foreign cargo test --package kopf-tests --test handling
+	KOPF_TEST_FRONT=foreign cargo test --workspace --test handling
 	@echo "The API behaviour suite on the sandbox over TLS…"
 	KOPF_TEST_API=sandbox-tls cargo test --workspace --test api
 	@echo "The Python package and its examples (the first time, packages are installed)…"

@@ -13,6 +13,7 @@
     reason = "helper functions take `json!(…)` by value, and every patch has a path"
 )]
 
+mod accepted_objects;
 mod access;
 mod admission_plugins;
 mod admission_reviews;
@@ -67,6 +68,7 @@ mod policy_rights;
 mod protobuf_responses;
 mod put_creates;
 mod quotas;
+mod recorded_cases;
 mod reviews;
 mod rights;
 mod rules;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Cluster;
 use crate::kinds::Kind;
 use crate::object::meta;
-use crate::plugins::{default_classes, limit_ranges, priorities, runtime_classes};
+use crate::plugins::{default_classes, limit_ranges, priorities, resizing, runtime_classes};
 use crate::services::pool::{Allocation, Pool};
 use crate::services::{self, Failure};
 use crate::status::{ApiError, Result};
@@ -60,7 +60,11 @@ impl Cluster {
                 limit_ranges::check_pod(object, &self.limit_ranges(call))
             }
             ("", "persistentvolumeclaims") => {
-                limit_ranges::check_claim(object, &self.limit_ranges(call))
+                limit_ranges::check_claim(object, &self.limit_ranges(call)).and_then(|()| {
+                    let class = resizing::class(object);
+                    let class = self.stored("storage.k8s.io/storageclasses", class);
+                    old.map_or(Ok(()), |old| resizing::check(object, old, class.as_ref()))
+                })
             }
             ("scheduling.k8s.io", "priorityclasses") => {
                 let classes = self.objects("scheduling.k8s.io/priorityclasses", None);
@@ -97,7 +101,7 @@ impl Cluster {
         let mut pool = self.services.lock();
         let allocation =
             services::assign(spec, &own, &mut pool).map_err(|failure| match failure {
-                Failure::Invalid(error) => ApiError::invalid(&call.kind, &name, &[error]),
+                Failure::Invalid(errors) => ApiError::invalid(&call.kind, &name, &errors),
                 Failure::Internal(why) => ApiError::internal(why),
             })?;
         if !call.options.dry_run {

@@ -171,6 +171,23 @@ fn owner_problems(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Returns `true` if the finalizers of a kind must have a domain. A real server requires it only for
+/// some of the built-in kinds.
+fn requires_domain(kind: &Kind) -> bool {
+    let is_lenient = matches!(
+        (&*kind.group, &*kind.plural),
+        ("", "events")
+            | ("coordination.k8s.io", "leases")
+            | ("node.k8s.io", "runtimeclasses")
+            | ("policy", "poddisruptionbudgets")
+            | (
+                "admissionregistration.k8s.io" | "apiextensions.k8s.io" | "apiregistration.k8s.io",
+                _
+            )
+    );
+    !kind.is_custom() && !is_lenient
+}
+
 fn finalizer_problems(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     for (index, finalizer) in meta::finalizers(object).enumerate() {
         for problem in label_key_errors(finalizer) {
@@ -181,7 +198,7 @@ fn finalizer_problems(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>)
             ));
         }
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
-        if !kind.is_custom() && !standard && !finalizer.contains('/') {
+        if requires_domain(kind) && !standard && !finalizer.contains('/') {
             errors.push(FieldError::invalid(
                 format!("metadata.finalizers[{index}]"),
                 &json!(finalizer),

@@ -19,8 +19,6 @@ enum Rule {
     Subdomain,
     /// RFC 1123 label.
     Label,
-    /// RFC 1035 label.
-    Label1035,
     /// Any segment of a path.
     PathSegment,
     /// An IP address in its canonical form.
@@ -29,10 +27,13 @@ enum Rule {
 
 fn rule(kind: &Kind) -> Rule {
     match (&*kind.group, &*kind.plural) {
-        ("", "namespaces") | ("apps", "statefulsets") => Rule::Label,
-        ("", "services") => Rule::Label1035,
-        // The name of the legacy API service is `v1.`.
-        ("rbac.authorization.k8s.io" | "apiregistration.k8s.io", _) => Rule::PathSegment,
+        ("", "namespaces" | "services") | ("apps", "statefulsets") => Rule::Label,
+        // The name of the legacy API service is `v1.`. Other names of these kinds are not checked
+        // by a real server.
+        ("rbac.authorization.k8s.io" | "apiregistration.k8s.io", _)
+        | ("", "events")
+        | ("policy", "poddisruptionbudgets")
+        | ("certificates.k8s.io", "certificatesigningrequests") => Rule::PathSegment,
         ("networking.k8s.io", "ipaddresses") => Rule::Address,
         _ => Rule::Subdomain,
     }
@@ -51,7 +52,6 @@ pub(crate) fn problems(kind: &Kind, name: &str, prefix: bool) -> Vec<String> {
     match rule(kind) {
         Rule::Subdomain => subdomain(name),
         Rule::Label => label(name),
-        Rule::Label1035 => label_1035(name),
         Rule::PathSegment => path_segment(name),
         Rule::Address => address(name),
     }
@@ -75,7 +75,7 @@ fn fits(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
 }
 
 fn too_long(most: usize) -> String {
-    format!("must be no more than {most} bytes")
+    format!("must be no more than {most} characters")
 }
 
 pub(crate) fn subdomain(name: &str) -> Vec<String> {
@@ -94,7 +94,12 @@ pub(crate) fn label(name: &str) -> Vec<String> {
     if name.len() > 63 {
         problems.push(too_long(63));
     }
-    if !fits(&LABEL, name) {
+    if fits(&LABEL, name) {
+        return problems;
+    }
+    if fits(&SUBDOMAIN, name) {
+        problems.push("must not contain dots".to_owned());
+    } else {
         problems.push(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
                 .to_owned(),
@@ -130,6 +135,10 @@ pub(crate) fn path_segment(name: &str) -> Vec<String> {
 
 fn address(name: &str) -> Vec<String> {
     let Ok(address) = name.parse::<IpAddr>() else {
+        let parts = || name.split('.').map(str::parse::<u8>);
+        if parts().count() == 4 && parts().all(|part| part.is_ok()) {
+            return vec!["must not have leading 0s".to_owned()];
+        }
         return vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()];
     };
     let canonical = address.to_string();

@@ -8,6 +8,7 @@ pub(crate) mod default_classes;
 pub(crate) mod limit_ranges;
 pub(crate) mod priorities;
 pub(crate) mod quotas;
+pub(crate) mod resizing;
 pub(crate) mod runtime_classes;
 mod scopes;
 mod usage;

@@ -92,6 +92,8 @@ fn parse_yaml(text: &str, levels: usize) -> Result<(Value, Vec<String>), String>
     let options = |duplicates: DuplicateKeyPolicy| {
         serde_saphyr::options! {
             duplicate_keys: duplicates,
+            // `defaultMode: 0644` is octal, and common in manifests.
+            legacy_octal_numbers: true,
             budget: serde_saphyr::budget! { max_depth: levels },
         }
     };

@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::pods::Origin;
 use super::{field, items, one_of, text};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::names;
 use crate::typing::quantity;
 
-/// Checks all containers of a pod. `volumes` are the names that mounts can refer to.
+/// Checks all containers of a pod or of a template. `volumes` are the names that mounts can refer to.
 pub(super) fn check(
     spec: &Value,
     path: &str,
+    origin: Origin,
     volumes: &BTreeSet<&str>,
     errors: &mut Vec<FieldError>,
 ) {
@@ -25,6 +27,9 @@ pub(super) fn check(
             let path = format!("{path}.{list}[{at}]");
             let name = text(container, "name");
             check_one(container, &path, volumes, errors);
+            if origin == Origin::Pod {
+                trimmed_image(container, &path, errors);
+            }
             if !name.is_empty() && !seen.insert(name) {
                 let at = format!("{path}.name");
                 errors.push(FieldError::duplicate(at, &json!(name)));
@@ -48,20 +53,12 @@ fn check_one(
             errors.push(FieldError::invalid(at, &json!(name), &problem));
         }
     }
-    let image = text(container, "image");
-    if image.is_empty() {
+    if text(container, "image").is_empty() {
         errors.push(FieldError::required(format!("{path}.image"), ""));
-    } else if image != image.trim() {
-        let why = "must not have leading or trailing whitespace";
-        errors.push(FieldError::invalid(
-            format!("{path}.image"),
-            &json!(image),
-            why,
-        ));
     }
     let policies = ["Always", "IfNotPresent", "Never"];
     one_of(container, "imagePullPolicy", path, &policies, errors);
-    let policies = ["FallbackToLogsOnError", "File"];
+    let policies = ["File", "FallbackToLogsOnError"];
     one_of(
         container,
         "terminationMessagePolicy",
@@ -81,6 +78,16 @@ fn check_one(
         &format!("{path}.resources"),
         errors,
     );
+}
+
+/// Rejects spaces around an image. A real server accepts them in templates.
+fn trimmed_image(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let image = text(container, "image");
+    if image != image.trim() {
+        let why = "must not have leading or trailing whitespace";
+        let at = format!("{path}.image");
+        errors.push(FieldError::invalid(at, &json!(image), why));
+    }
 }
 
 fn ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {

@@ -9,6 +9,8 @@ mod quotas;
 mod roles;
 mod schedule;
 mod services;
+mod tolerations;
+pub(crate) mod updates;
 mod volumes;
 mod workloads;
 
@@ -21,7 +23,10 @@ use crate::kinds::Kind;
 pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     match (&*kind.group, &*kind.plural) {
-        ("", "pods") => pods::check(field(object, "spec"), "spec", &mut errors),
+        ("", "pods") => {
+            let spec = field(object, "spec");
+            pods::check(spec, "spec", pods::Origin::Pod, &mut errors);
+        }
         ("", "podtemplates") => {
             pods::check_template(field(object, "template"), "template", &mut errors);
         }
@@ -38,6 +43,17 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
         ("", "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
         | ("batch", "jobs" | "cronjobs") => workloads::check(&kind.plural, object, &mut errors),
+        _ => {}
+    }
+    errors
+}
+
+/// Returns the errors that apply only to new objects of a built-in kind.
+pub(crate) fn create_problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    match (&*kind.group, &*kind.plural) {
+        ("", "pods") => pods::check_new(object, &mut errors),
+        ("batch", "cronjobs") => workloads::check_new_cron_job(object, &mut errors),
         _ => {}
     }
     errors

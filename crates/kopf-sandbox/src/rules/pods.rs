@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{containers, field, items, not_negative, one_of, text, volumes};
+use super::{containers, field, items, one_of, text, tolerations, volumes};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::{label_rules, names};
 
@@ -23,13 +23,39 @@ pub(super) fn check_template(template: &Value, path: &str, errors: &mut Vec<Fiel
             errors.push(FieldError::invalid(&*at, value, &problem));
         }
     }
-    check(field(template, "spec"), &format!("{path}.spec"), errors);
+    let (spec, path) = (field(template, "spec"), format!("{path}.spec"));
+    check(spec, &path, Origin::Template, errors);
+    if !items(spec, "ephemeralContainers").is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        let at = format!("{path}.ephemeralContainers");
+        errors.push(FieldError::forbidden(at, why));
+    }
+}
+
+/// Checks what only applies to new pods.
+pub(super) fn check_new(pod: &Value, errors: &mut Vec<FieldError>) {
+    let spec = field(pod, "spec");
+    if !items(spec, "ephemeralContainers").is_empty() {
+        let why = "cannot be set on create";
+        errors.push(FieldError::forbidden("spec.ephemeralContainers", why));
+    }
+    if !text(spec, "nodeName").is_empty() && !items(spec, "schedulingGates").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(FieldError::forbidden("spec.nodeName", why));
+    }
+}
+
+/// The place of a specification: some rules only apply to pods themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Pod,
+    Template,
 }
 
 /// Checks the specification of a pod.
-pub(super) fn check(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check(spec: &Value, path: &str, origin: Origin, errors: &mut Vec<FieldError>) {
     let volumes = volumes::check(items(spec, "volumes"), &format!("{path}.volumes"), errors);
-    containers::check(spec, path, &volumes, errors);
+    containers::check(spec, path, origin, &volumes, errors);
     one_of(
         spec,
         "restartPolicy",
@@ -37,9 +63,8 @@ pub(super) fn check(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         &["Always", "OnFailure", "Never"],
         errors,
     );
-    let policies = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
+    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     one_of(spec, "dnsPolicy", path, &policies, errors);
-    not_negative(spec, "terminationGracePeriodSeconds", path, errors);
     if let Some(deadline) = field(spec, "activeDeadlineSeconds").as_i64()
         && !(1..=i64::from(i32::MAX)).contains(&deadline)
     {
@@ -61,6 +86,9 @@ pub(super) fn check(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 ));
             }
         }
+    }
+    for (at, toleration) in items(spec, "tolerations").iter().enumerate() {
+        tolerations::check(toleration, &format!("{path}.tolerations[{at}]"), errors);
     }
 }
 

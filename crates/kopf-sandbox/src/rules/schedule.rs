@@ -57,7 +57,7 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
     }
     if let Some(interval) = schedule.strip_prefix("@every ") {
         return crate::request::duration::check(interval)
-            .map_err(|_| format!("failed to parse duration {schedule}"));
+            .map_err(|why| format!("failed to parse duration {schedule}: {why}"));
     }
     if schedule.starts_with('@') {
         return if NAMES.contains(&schedule) {
@@ -75,7 +75,7 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
         ));
     }
     for (part, bounds) in parts.iter().zip(&FIELDS) {
-        for range in part.split(',') {
+        for range in part.split(',').filter(|range| !range.is_empty()) {
             check_range(range, bounds)?;
         }
     }
@@ -94,10 +94,10 @@ fn check_range(text: &str, bounds: &Bounds) -> Result<(), String> {
     {
         return Err(format!("step of range should be a positive number: {text}"));
     }
-    if matches!(range, "*" | "?") {
-        return Ok(());
-    }
     let (least, most) = match range.split_once('-') {
+        // The end of an unbounded range is ignored.
+        Some(("*" | "?", _)) => return Ok(()),
+        None if matches!(range, "*" | "?") => return Ok(()),
         Some((_, most)) if most.contains('-') => return Err(format!("too many hyphens: {text}")),
         Some((least, most)) => (bounds.value(least)?, bounds.value(most)?),
         None => {
@@ -157,6 +157,8 @@ mod tests {
             "0,30 9-17 * jan-mar mon-fri",
             "@daily",
             "@every 1h30m",
+            "0 0 1,,15 * *",
+            "*-5 * * * *",
         ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }

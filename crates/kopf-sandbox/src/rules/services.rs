@@ -38,6 +38,10 @@ pub(super) fn check(service: &Value, errors: &mut Vec<FieldError>) {
             }
         }
         containers::in_range(field(port, "port"), &format!("{path}.port"), errors);
+        if field(port, "targetPort").is_number() {
+            let at = format!("{path}.targetPort");
+            containers::in_range(field(port, "targetPort"), &at, errors);
+        }
         one_of(port, "protocol", &path, &["SCTP", "TCP", "UDP"], errors);
         let node_port = field(port, "nodePort").as_u64().unwrap_or(0);
         if node_port != 0 && matches!(kind, "ClusterIP" | "") {

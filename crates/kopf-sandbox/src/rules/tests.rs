@@ -101,7 +101,39 @@ fn selectors_select_the_pods_of_the_template() {
         deployment(json!({})),
         ["spec.selector: Invalid value: {}: empty selector is invalid for deployment"]
     );
-    assert_eq!(deployment(Value::Null), ["spec.selector: Required value"]);
+    assert_eq!(
+        deployment(Value::Null),
+        [
+            "spec.selector: Required value",
+            r#"spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`"#,
+        ]
+    );
+}
+
+#[test]
+fn pods_of_stateful_sets_can_mount_their_claim_templates() {
+    let set = |volume: &str| {
+        let mounts = json!([{ "name": volume, "mountPath": "/x" }]);
+        let containers = json!([{ "name": "c", "image": "i", "volumeMounts": mounts }]);
+        let volumes =
+            json!([{ "name": "data", "emptyDir": {} }, { "name": "own", "emptyDir": {} }]);
+        let object = json!({ "spec": {
+            "selector": { "matchLabels": { "a": "b" } },
+            "template": {
+                "metadata": { "labels": { "a": "b" } },
+                "spec": { "hostname": "A_b", "containers": containers, "volumes": volumes },
+            },
+            "volumeClaimTemplates": [{ "metadata": { "name": "data" } }, { "metadata": { "name": "wal" } }],
+        } });
+        found("apps", "statefulsets", &object)
+    };
+    for volume in ["data", "wal", "own"] {
+        assert_eq!(set(volume), [""; 0]);
+    }
+    assert_eq!(
+        set("other"),
+        [r#"spec.template.spec.containers[0].volumeMounts[0].name: Not found: "other""#]
+    );
 }
 
 #[test]

@@ -8,6 +8,41 @@ use super::text;
 use crate::field_error::FieldError;
 use crate::object::names;
 
+/// The types of volumes in the order in which a real server checks them: all after the first one of
+/// a volume are errors.
+const SOURCES: [&str; 30] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
 /// Checks the volumes of a pod. Returns their names.
 pub(super) fn check<'a>(
     volumes: &'a [Value],
@@ -30,18 +65,24 @@ pub(super) fn check<'a>(
             errors.push(FieldError::duplicate(format!("{path}.name"), &json!(name)));
         }
         let sources = volume.as_object().into_iter().flatten();
-        let sources: Vec<&String> = sources
+        let mut sources: Vec<&str> = sources
             .filter(|(field, value)| *field != "name" && !value.is_null())
-            .map(|(field, _)| field)
+            .map(|(field, _)| &**field)
             .collect();
-        match sources.as_slice() {
-            [] => errors.push(FieldError::required(path, "must specify a volume type")),
-            [_] => {}
-            [_, second, ..] => {
-                let at = format!("{path}.{second}");
-                let why = "may not specify more than 1 volume type";
-                errors.push(FieldError::forbidden(at, why));
-            }
+        sources.sort_by_key(|source| SOURCES.iter().position(|known| known == source));
+        if sources.is_empty() {
+            let why = "must specify a volume type";
+            errors.push(FieldError::required(&*path, why));
+        }
+        for more in sources.iter().skip(1) {
+            // Two names are misspelt by a real server.
+            let name = match *more {
+                "cephfs" => "cephFS",
+                "downwardAPI" => "downwarAPI",
+                name => name,
+            };
+            let why = "may not specify more than 1 volume type";
+            errors.push(FieldError::forbidden(format!("{path}.{name}"), why));
         }
     }
     seen

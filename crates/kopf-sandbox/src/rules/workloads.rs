@@ -1,10 +1,15 @@
 //! Validation of workloads: selectors, templates, numbers, schedules.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::{field, not_negative, one_of, pods, schedule, text};
-use crate::field_error::FieldError;
+use super::{field, items, not_negative, one_of, pods, schedule, text};
+use crate::field_error::{FieldError, FieldErrorKind};
+use crate::object::meta;
 use crate::selectors::LabelSelector;
+
+const LONGEST_CRON_JOB_NAME: usize = 52;
 
 /// Checks a workload of a kind.
 pub(super) fn check(plural: &str, object: &Value, errors: &mut Vec<FieldError>) {
@@ -14,11 +19,18 @@ pub(super) fn check(plural: &str, object: &Value, errors: &mut Vec<FieldError>) 
         "jobs" => job(spec, "spec", errors),
         _ => {
             for number in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
-                not_negative(spec, number, "spec", errors);
+                // A real server does not check the history of StatefulSets.
+                if plural != "statefulsets" || number != "revisionHistoryLimit" {
+                    not_negative(spec, number, "spec", errors);
+                }
             }
             selector(plural, spec, errors);
             let template = field(spec, "template");
-            pods::check_template(template, "spec.template", errors);
+            if plural == "statefulsets" {
+                pods::check_template(&stateful_template(spec), "spec.template", errors);
+            } else {
+                pods::check_template(template, "spec.template", errors);
+            }
             let policy = template.pointer("/spec/restartPolicy");
             if let Some(policy) = policy.filter(|policy| *policy != "Always" && *policy != "") {
                 let at = "spec.template.spec.restartPolicy";
@@ -26,6 +38,34 @@ pub(super) fn check(plural: &str, object: &Value, errors: &mut Vec<FieldError>) 
             }
         }
     }
+}
+
+/// Returns the template of a StatefulSet as the controller completes it: with a volume for each
+/// claim template, which replaces a volume of the same name, and without the host name and the
+/// subdomain, which it overwrites.
+fn stateful_template(spec: &Value) -> Value {
+    let mut template = field(spec, "template").clone();
+    let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) else {
+        return template;
+    };
+    pod.remove("hostname");
+    pod.remove("subdomain");
+    let claims: BTreeSet<&str> = items(spec, "volumeClaimTemplates")
+        .iter()
+        .map(meta::name)
+        .collect();
+    let mut volumes: Vec<Value> = claims
+        .iter()
+        .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
+    let own = pod.get("volumes").and_then(Value::as_array);
+    let own = own.into_iter().flatten();
+    volumes.extend(
+        own.filter(|volume| !claims.contains(text(volume, "name")))
+            .cloned(),
+    );
+    pod.insert("volumes".to_owned(), volumes.into());
+    template
 }
 
 /// Checks that a selector is present and selects the pods of the template.
@@ -55,7 +95,11 @@ fn selector(plural: &str, spec: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     if selector.is_null() {
-        errors.push(FieldError::required("spec.selector", ""));
+        if plural != "daemonsets" {
+            errors.push(FieldError::required("spec.selector", ""));
+        }
+        // An absent selector selects nothing.
+        mismatch(errors);
         return;
     }
     let is_empty = ["matchLabels", "matchExpressions"].iter().all(|part| {
@@ -64,7 +108,11 @@ fn selector(plural: &str, spec: &Value, errors: &mut Vec<FieldError>) {
             && part.as_array().is_none_or(Vec::is_empty)
     });
     if is_empty {
-        let kind = plural.trim_end_matches('s');
+        // A real server names the wrong kind for ReplicaSets.
+        let kind = match plural {
+            "replicasets" => "deployment",
+            _ => plural.trim_end_matches('s'),
+        };
         let why = format!("empty selector is invalid for {kind}");
         errors.push(FieldError::invalid("spec.selector", selector, &why));
         return;
@@ -72,8 +120,22 @@ fn selector(plural: &str, spec: &Value, errors: &mut Vec<FieldError>) {
     match LabelSelector::from_object(selector, "spec.selector") {
         Ok(selector) if !selector.matches(labels) => mismatch(errors),
         Ok(_) => {}
-        Err(problems) => errors.extend(problems),
+        Err(problems) => {
+            errors.extend(problems);
+            if plural != "daemonsets" {
+                errors.push(unusable_selector(plural, selector));
+            }
+        }
     }
+}
+
+/// Returns the error of a selector that cannot be evaluated, in addition to its cause.
+fn unusable_selector(plural: &str, selector: &Value) -> FieldError {
+    if plural == "statefulsets" {
+        let text = format!("Invalid value: {selector}");
+        return FieldError::new(FieldErrorKind::Invalid, "spec.selector", text);
+    }
+    FieldError::invalid("spec.selector", selector, "invalid label selector")
 }
 
 fn job(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -86,6 +148,10 @@ fn job(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     ] {
         not_negative(spec, number, path, errors);
     }
+    if text(spec, "completionMode") == "Indexed" && field(spec, "completions").is_null() {
+        let why = "when completion mode is Indexed";
+        errors.push(FieldError::required(format!("{path}.completions"), why));
+    }
     let template = field(spec, "template");
     pods::check_template(template, &format!("{path}.template"), errors);
     let policy = template.pointer("/spec/restartPolicy");
@@ -97,6 +163,15 @@ fn job(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let why = "valid values: \"OnFailure\", \"Never\"";
             errors.push(FieldError::required(at, why));
         }
+    }
+}
+
+/// Checks the name of a new cron job, to which its jobs add a suffix of 11 characters.
+pub(super) fn check_new_cron_job(job: &Value, errors: &mut Vec<FieldError>) {
+    let name = meta::name(job);
+    if name.len() > LONGEST_CRON_JOB_NAME {
+        let why = format!("must be no more than {LONGEST_CRON_JOB_NAME} characters");
+        errors.push(FieldError::invalid("metadata.name", &json!(name), &why));
     }
 }
 

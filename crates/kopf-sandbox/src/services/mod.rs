@@ -1,5 +1,6 @@
 //! Cluster IPs, IP families and node ports of services.
 
+mod families;
 pub(crate) mod pool;
 mod ports;
 
@@ -16,7 +17,7 @@ const NONE: &str = "None";
 /// The reason why a service gets no addresses or ports.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    Invalid(FieldError),
+    Invalid(Vec<FieldError>),
     /// The range is exhausted.
     Internal(String),
 }
@@ -76,6 +77,7 @@ pub(crate) fn assign(
     let mut allocation = Allocation::default();
     if has_addresses(spec) {
         assign_families(spec);
+        families::check(spec).map_err(Failure::Invalid)?;
         allocation.addresses = assign_addresses(spec, own, pool)?;
     }
     allocation.ports = ports::assign(spec, own, pool)?;
@@ -167,7 +169,7 @@ fn assign_addresses(
         if pool.has_address(address) && !own.addresses.contains(&address) {
             let why = format!("failed to allocate IP {text}: provided IP is already allocated");
             let error = FieldError::invalid("spec.clusterIPs", &given, &why);
-            return Err(Failure::Invalid(error));
+            return Err(Failure::Invalid(vec![error]));
         }
         addresses.insert(address);
     }

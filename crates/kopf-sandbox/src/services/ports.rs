@@ -134,7 +134,8 @@ fn next(besides: &BTreeSet<u16>, pool: &mut Pool) -> Result<u16, Failure> {
 
 /// Validates a port that the client has chosen.
 fn checked(given: u64, field: &str, own: &Allocation, pool: &Pool) -> Result<u16, Failure> {
-    let invalid = |why: &str| Failure::Invalid(FieldError::invalid(field, &json!(given), why));
+    let invalid =
+        |why: &str| Failure::Invalid(vec![FieldError::invalid(field, &json!(given), why)]);
     match u16::try_from(given) {
         Ok(port) if own.ports.contains(&port) => Ok(port),
         Ok(port) if PORTS.contains(&port) && !pool.has_port(port) => Ok(port),

@@ -6,13 +6,17 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::job_rules;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::kinds::Kind;
+use crate::object::label_rules::label_key_errors;
 use crate::object::meta;
 
 /// Maximum size of the data of a ConfigMap or Secret, in bytes.
 const MOST_DATA_BYTES: usize = 1024 * 1024;
+
+/// Maximum length of the note of an event, and of its other texts, in bytes.
+const LONGEST_NOTE: usize = 1024;
+const LONGEST_WORD: usize = 128;
 
 /// Finalizers without a domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
@@ -112,27 +116,65 @@ fn namespace(object: &Value) -> Vec<FieldError> {
 }
 
 /// Checks that an event is in the namespace of its object, or in `default` for cluster-scoped
-/// objects.
+/// objects. Events with a time of their own may be in another namespace, but describe more.
 fn event(object: &Value, about: &str) -> Vec<FieldError> {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let namespace = meta::namespace(object).unwrap_or_default();
     let other = object.get(about).and_then(|about| about.get("namespace"));
     let other = other.and_then(Value::as_str).unwrap_or_default();
-    if other == namespace || (other.is_empty() && namespace == "default") {
-        return Vec::new();
+    let has_time = !text("eventTime").is_empty();
+    let fits = match (has_time, other) {
+        (false, "") => namespace == "default",
+        (false, _) => other == namespace,
+        (true, "") => matches!(namespace, "default" | "kube-system"),
+        (true, _) => true,
+    };
+    let mut errors = Vec::new();
+    if !fits {
+        let why = "does not match event.namespace";
+        let field = "involvedObject.namespace";
+        errors.push(FieldError::invalid(field, &json!(other), why));
     }
-    let field = "involvedObject.namespace";
-    vec![FieldError::invalid(
-        field,
-        &json!(other),
-        "does not match event.namespace",
-    )]
+    if has_time {
+        let (controller, note) = match about {
+            "involvedObject" => ("reportingComponent", "message"),
+            _ => ("reportingController", "note"),
+        };
+        described(controller, text(controller), &mut errors);
+        for name in ["reportingInstance", "action", "reason"] {
+            match text(name).len() {
+                0 => errors.push(FieldError::required(name, "")),
+                length if length > LONGEST_WORD => errors.push(too_wordy(name, LONGEST_WORD)),
+                _ => {}
+            }
+        }
+        if text(note).len() > LONGEST_NOTE {
+            errors.push(too_wordy("message", LONGEST_NOTE));
+        }
+    }
+    errors
+}
+
+/// Checks the name of the controller that reports an event.
+fn described(field: &str, name: &str, errors: &mut Vec<FieldError>) {
+    if name.is_empty() {
+        errors.push(FieldError::required(field, ""));
+    }
+    for problem in label_key_errors(name) {
+        errors.push(FieldError::invalid(field, &json!(name), &problem));
+    }
+}
+
+fn too_wordy(field: &str, most: usize) -> FieldError {
+    let why = format!("can have at most {most} characters");
+    FieldError::invalid(field, &json!(""), &why)
 }
 
 fn key_problems(field: &str, key: &str) -> Vec<FieldError> {
     static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[-._a-zA-Z0-9]+$").ok());
     let mut problems = Vec::new();
     if key.len() > 253 {
-        problems.push("must be no more than 253 bytes".to_owned());
+        problems.push("must be no more than 253 characters".to_owned());
     }
     if !KEY.as_ref().is_some_and(|pattern| pattern.is_match(key)) {
         problems.push(
@@ -160,129 +202,6 @@ fn decoded_length(value: &Value) -> usize {
 fn too_long(field: &str) -> FieldError {
     let text = format!("Too long: may not be more than {MOST_DATA_BYTES} bytes");
     FieldError::new(FieldErrorKind::TooLong, field, text)
-}
-
-/// Returns the errors of changes of immutable fields of built-in kinds.
-pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut keep = |field: &str, pointer: &str| {
-        if object.pointer(pointer) != old.pointer(pointer) {
-            let value = object.pointer(pointer).cloned().unwrap_or_default();
-            errors.push(FieldError::invalid(field, &value, "field is immutable"));
-        }
-    };
-    match (&*kind.group, &*kind.plural) {
-        ("", "secrets") => keep("type", "/type"),
-        ("apps", "deployments" | "daemonsets" | "replicasets") => {
-            keep("spec.selector", "/spec/selector");
-        }
-        ("batch", "jobs") => errors.extend(job_rules::update_problems(object, old)),
-        ("discovery.k8s.io", "endpointslices") => keep("addressType", "/addressType"),
-        ("storage.k8s.io", "storageclasses") => keep("provisioner", "/provisioner"),
-        ("scheduling.k8s.io", "priorityclasses") => {
-            keep("preemptionPolicy", "/preemptionPolicy");
-            if object.get("value") != old.get("value") {
-                let why = "may not be changed in an update.";
-                errors.push(FieldError::forbidden("value", why));
-            }
-        }
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            keep("roleRef", "/roleRef");
-        }
-        _ => {}
-    }
-    errors.extend(frozen_spec(kind, object, old));
-    if matches!(
-        (&*kind.group, &*kind.plural),
-        ("", "secrets" | "configmaps")
-    ) && old.get("immutable") == Some(&json!(true))
-    {
-        if object.get("immutable") != old.get("immutable") {
-            errors.push(FieldError::forbidden(
-                "immutable",
-                "field is immutable when `immutable` is set",
-            ));
-        }
-        for field in ["data", "binaryData"] {
-            if object.get(field) != old.get(field) {
-                errors.push(FieldError::forbidden(
-                    field,
-                    "field is immutable when `immutable` is set",
-                ));
-            }
-        }
-    }
-    errors
-}
-
-/// Rejects changes of specs of which only a few fields are mutable.
-fn frozen_spec(kind: &Kind, object: &Value, old: &Value) -> Option<FieldError> {
-    let (free, text): (&[&str], &str) = match (&*kind.group, &*kind.plural) {
-        ("", "pods") => (
-            &["activeDeadlineSeconds", "tolerations"],
-            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-        ),
-        // Nothing binds claims here, so that resizing is not limited to bound ones.
-        ("", "persistentvolumeclaims") => (
-            &["resources", "volumeAttributesClassName", "volumeName"],
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
-        ),
-        ("apps", "statefulsets") => (
-            &[
-                "replicas",
-                "ordinals",
-                "template",
-                "updateStrategy",
-                "revisionHistoryLimit",
-                "persistentVolumeClaimRetentionPolicy",
-                "minReadySeconds",
-            ],
-            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
-        ),
-        ("", "services") => {
-            let address = |object: &Value| object.pointer("/spec/clusterIP").cloned();
-            return match (address(old), address(object)) {
-                (Some(was), Some(is)) if was != is && was != "" && is != "" => {
-                    let why = "may not change once set";
-                    Some(FieldError::invalid("spec.clusterIPs[0]", &json!([is]), why))
-                }
-                _ => None,
-            };
-        }
-        _ => return None,
-    };
-    let period = |pod: &Value| pod.pointer("/spec/terminationGracePeriodSeconds")?.as_i64();
-    let frozen = |object: &Value| -> Value {
-        let mut spec = object.get("spec").cloned().unwrap_or_default();
-        if let Some(map) = spec.as_object_mut() {
-            for field in free {
-                map.remove(*field);
-            }
-            if &*kind.plural == "pods" {
-                forget_images(map);
-                if period(old).is_some_and(i64::is_negative) {
-                    map.remove("terminationGracePeriodSeconds");
-                }
-            }
-        }
-        spec
-    };
-    (frozen(object) != frozen(old)).then(|| FieldError::forbidden("spec", text))
-}
-
-fn forget_images(spec: &mut serde_json::Map<String, Value>) {
-    for field in ["containers", "initContainers"] {
-        for container in spec
-            .get_mut(field)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            if let Some(container) = container.as_object_mut() {
-                container.remove("image");
-            }
-        }
-    }
 }
 
 #[cfg(test)]

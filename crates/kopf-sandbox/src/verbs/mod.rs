@@ -10,7 +10,6 @@ pub(crate) mod delete;
 mod eviction;
 pub(crate) mod get;
 pub(crate) mod incoming;
-mod job_rules;
 pub(crate) mod list;
 pub(crate) mod patch;
 pub(crate) mod perform;

@@ -115,6 +115,7 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
         errors.extend(crate::rules::problems(kind, object));
     }
     if old.is_none() {
+        errors.extend(crate::rules::create_problems(kind, object));
         errors.extend(certificates::problems(kind, object));
     }
     if let Some(old) = old {
@@ -124,7 +125,7 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
             Some(part) => part.problems(object, old),
             // The only request that may set the node.
             None if call.subresource.as_deref() == Some("binding") => Vec::new(),
-            None => builtin_rules::update_problems(kind, object, old),
+            None => crate::rules::updates::problems(kind, object, old),
         });
     }
     let version = call.kind_version()?;

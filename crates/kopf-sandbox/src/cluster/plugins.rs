@@ -28,7 +28,12 @@ impl Cluster {
                         .and_then(|name| self.stored("node.k8s.io/runtimeclasses", name));
                     runtime_classes::apply(object, class.as_ref())
                 });
-                done.map_err(|why| ApiError::forbidden(&call.kind, meta::name(object), &why))
+                done.map_err(|why| {
+                    // The name is not yet generated.
+                    let prefix = meta::text(object, "generateName").unwrap_or_default();
+                    let name = Some(meta::name(object)).filter(|name| !name.is_empty());
+                    ApiError::forbidden(&call.kind, name.unwrap_or(prefix), &why)
+                })
             }
             ("", "persistentvolumeclaims") => {
                 let classes = self.objects("storage.k8s.io/storageclasses", None);

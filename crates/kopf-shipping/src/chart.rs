@@ -130,6 +130,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::manifests::tests::assert_agreement;
     use crate::{Launch, Webhooks};
 
     /// Renders the expressions of these charts as Helm does.
@@ -245,5 +246,8 @@ mod tests {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         assert!(container["resources"]["limits"].is_object());
         assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
+        let service = &rendered(&files[5].content)[0];
+        assert_eq!(service["metadata"]["name"], "rel-webhook");
+        assert_agreement(deployment, service);
     }
 }

@@ -2,21 +2,20 @@
 
 use std::fmt::Write as _;
 
+use kopf_core::admission::{SERVER_PORT, SERVICE_PORT, SERVICE_VARIABLE};
+
 use crate::Identity;
 use crate::yaml::quoted;
 
 /// The port of health probes.
 const PROBES: u16 = 8080;
 
-/// The port of the webhook server.
-const WEBHOOKS: u16 = 9443;
-
 /// The webhook server of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Webhooks {
     /// The operator has no admission handlers.
     Absent,
-    /// The operator serves webhooks on port 9443.
+    /// The operator serves webhooks behind a Service.
     Served,
 }
 
@@ -112,12 +111,12 @@ impl Deployment {
             parts.replicas,
             parts.strategy,
         );
-        let container = self.container(parts);
+        let container = self.container(identity, parts);
         push_indented(&mut text, &container, 10);
         text
     }
 
-    fn container(&self, parts: &Parts) -> String {
+    fn container(&self, identity: &Identity, parts: &Parts) -> String {
         let mut text = format!("image: {}\n", parts.image);
         // Writing to a string does not fail.
         if !self.command.is_empty() {
@@ -132,12 +131,16 @@ impl Deployment {
                - name: POD_ID\n    \
                  valueFrom:\n      \
                    fieldRef:\n        \
-                     fieldPath: metadata.name\n\
-             ports:\n",
+                     fieldPath: metadata.name\n",
         );
+        if self.webhooks == Webhooks::Served {
+            let service = quoted(&identity.webhook_service().to_string());
+            let _ = writeln!(text, "  - name: {SERVICE_VARIABLE}\n    value: {service}");
+        }
+        text.push_str("ports:\n");
         let _ = writeln!(text, "  - name: probes\n    containerPort: {PROBES}");
         if self.webhooks == Webhooks::Served {
-            let _ = writeln!(text, "  - name: webhooks\n    containerPort: {WEBHOOKS}");
+            let _ = writeln!(text, "  - name: webhooks\n    containerPort: {SERVER_PORT}");
         }
         text.push_str(
             "livenessProbe:\n  \
@@ -169,9 +172,9 @@ impl Deployment {
         if self.webhooks == Webhooks::Absent {
             return None;
         }
+        let service = identity.webhook_service();
         Some(format!(
-            "# The operator must serve webhooks on this port under the name of the service:\n\
-             # WebhookServer(port={WEBHOOKS}, host=\"{name}-webhook.{namespace}.svc\")\n\
+            "# The webhook server of the operator announces this Service ({SERVICE_VARIABLE}).\n\
              # Pods receive requests before they are ready: the listing of objects that the operator\n\
              # converts needs its webhook, and an operator is not ready before the listing.\n\
              apiVersion: v1\n\
@@ -185,13 +188,12 @@ impl Deployment {
                  app.kubernetes.io/name: {}\n  \
                ports:\n    \
                  - name: webhooks\n      \
-                   port: 443\n      \
+                   port: {}\n      \
                    targetPort: webhooks\n",
-            quoted(&format!("{}-webhook", identity.name)),
-            quoted(&identity.namespace),
+            quoted(&service.name),
+            quoted(&service.namespace),
             quoted(&identity.name),
-            name = identity.name,
-            namespace = identity.namespace,
+            service.port.unwrap_or(SERVICE_PORT),
         ))
     }
 }

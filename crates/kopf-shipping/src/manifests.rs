@@ -27,7 +27,8 @@ pub fn manifests(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use kopf_core::admission::{SERVER_PORT, SERVICE_VARIABLE, ServiceReference};
     use serde_json::json;
 
     use super::*;
@@ -42,6 +43,29 @@ mod tests {
             files: Vec::new(),
             webhooks: Webhooks::Served,
         }
+    }
+
+    /// Checks that the pods, the Service and the webhook server of the operator agree.
+    pub(crate) fn assert_agreement(deployment: &Value, service: &Value) {
+        let template = &deployment["spec"]["template"];
+        let container = &template["spec"]["containers"][0];
+        let named = |list: &Value, name: &Value| {
+            let list = list.as_array().unwrap().iter();
+            let mut found = list.filter(|item| item["name"] == *name);
+            found.next().unwrap_or_else(|| panic!("{name}")).clone()
+        };
+        let variable = named(&container["env"], &json!(SERVICE_VARIABLE));
+        // As the webhook server reads it.
+        let announced = ServiceReference::from_variable(variable["value"].as_str().unwrap());
+        let announced = announced.unwrap();
+        assert_eq!(service["metadata"]["name"], announced.name);
+        assert_eq!(service["metadata"]["namespace"], announced.namespace);
+        assert_eq!(service["spec"]["selector"], template["metadata"]["labels"]);
+        let port = &service["spec"]["ports"][0];
+        assert_eq!(port["port"], json!(announced.port));
+        // Where the webhook server listens.
+        let target = named(&container["ports"], &port["targetPort"]);
+        assert_eq!(target["containerPort"], SERVER_PORT);
     }
 
     fn objects(text: &str) -> Vec<Value> {
@@ -84,6 +108,7 @@ mod tests {
         assert_eq!(objects[3]["spec"]["strategy"]["type"], "Recreate");
         assert_eq!(objects[4]["metadata"]["name"], "op-webhook");
         assert_eq!(objects[4]["spec"]["publishNotReadyAddresses"], true);
+        assert_agreement(&objects[3], &objects[4]);
     }
 
     #[test]
@@ -96,5 +121,6 @@ mod tests {
         assert_eq!(objects[0]["kind"], "ServiceAccount");
         assert_eq!(objects[1]["spec"]["replicas"], 2);
         assert_eq!(objects.len(), 2);
+        assert!(!text.contains(SERVICE_VARIABLE), "{text}");
     }
 }

@@ -1,5 +1,7 @@
 //! Names of an operator in a cluster.
 
+use kopf_core::admission::{SERVICE_PORT, ServiceReference};
+
 /// The name and the namespace of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -64,6 +66,19 @@ impl Identity {
         };
         let name: String = name.chars().take(NAME_LIMIT).collect();
         name.trim_end_matches('-').to_owned()
+    }
+}
+
+impl Identity {
+    /// Returns the Service of the webhooks. The pods get it in an environment variable, by which their
+    /// webhook server announces it.
+    pub fn webhook_service(&self) -> ServiceReference {
+        ServiceReference {
+            namespace: self.namespace.clone(),
+            name: format!("{}-webhook", self.name),
+            path: None,
+            port: Some(SERVICE_PORT),
+        }
     }
 }
 

@@ -7,15 +7,17 @@ use kopf_core::admission::{ServerError, Serving, Shutdown, WebhookServer};
 use tracing::debug;
 
 use crate::detection::guess_host;
+use crate::server::pod_service;
 use crate::{NgrokTunnel, Server};
 
-/// A server for known local clusters, otherwise a tunnel through ngrok.
+/// A server for known local clusters and behind the [Service](Server#in-a-cluster) of its pod, otherwise a
+/// tunnel through ngrok.
 ///
 /// It has the common options of both. Clusters are detected as by [`Server::auto`].
 #[derive(Clone, Debug, Default)]
 pub struct AutoTunnel {
     addr: Option<String>,
-    port: u16,
+    port: Option<u16>,
     path: Option<String>,
 }
 
@@ -32,10 +34,10 @@ impl AutoTunnel {
         self
     }
 
-    /// Sets the port to listen on. Default: 0, any free port.
+    /// Sets the port to listen on; 0 for any free port. Default: 9443 behind a Service, otherwise 0.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
-        self.port = port;
+        self.port = Some(port);
         self
     }
 
@@ -46,8 +48,11 @@ impl AutoTunnel {
         self
     }
 
-    fn server(&self, host: &str) -> Server {
-        let mut server = Server::new().port(self.port).host(host);
+    fn server(&self) -> Server {
+        let mut server = Server::new();
+        if let Some(port) = self.port {
+            server = server.port(port);
+        }
         if let Some(addr) = &self.addr {
             server = server.addr(addr);
         }
@@ -58,7 +63,10 @@ impl AutoTunnel {
     }
 
     fn tunnel(&self) -> NgrokTunnel {
-        let mut tunnel = NgrokTunnel::new().port(self.port);
+        let mut tunnel = NgrokTunnel::new();
+        if let Some(port) = self.port {
+            tunnel = tunnel.port(port);
+        }
         if let Some(addr) = &self.addr {
             tunnel = tunnel.addr(addr);
         }
@@ -76,13 +84,17 @@ impl WebhookServer for AutoTunnel {
         mut shutdown: Shutdown,
     ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
         Box::pin(async move {
+            if !operator.is_loopback() && pod_service()?.is_some() {
+                return Arc::new(self.server()).serve(operator, shutdown).await;
+            }
             let host = tokio::select! {
                 host = guess_host(&*operator) => host,
                 () = &mut shutdown => return Ok(()),
             };
             if let Some(host) = host {
                 debug!("Cluster detection found the hostname: {host}");
-                Arc::new(self.server(host)).serve(operator, shutdown).await
+                let server = self.server().host(host);
+                Arc::new(server).serve(operator, shutdown).await
             } else {
                 debug!("Cluster detection failed, using an ngrok tunnel.");
                 Arc::new(self.tunnel()).serve(operator, shutdown).await

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kopf_core::admission::{CertificateStore, ClientConfig, Serving, Shutdown};
+use kopf_core::admission::{
+    CertificateStore, ClientConfig, SERVER_PORT, ServiceReference, Serving, Shutdown,
+};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -40,14 +42,26 @@ pub(crate) enum Announcement {
     ByTunnel,
 }
 
+/// The place at which API servers reach a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A URL with the listening address.
+    Address,
+    /// A URL with this host name.
+    Host(String),
+    /// A Service in the cluster, without the path.
+    Service(ServiceReference),
+}
+
 /// Options of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointOptions {
     pub(crate) addr: Option<String>,
-    pub(crate) port: u16,
+    /// Port to listen on; 0 for any free one. By default, the one that Services of generated manifests
+    /// lead to, or any free one without a Service.
+    pub(crate) port: Option<u16>,
     pub(crate) path: Option<String>,
-    /// Host name in the announced URL; by default, that of the address.
-    pub(crate) host: Option<String>,
+    pub(crate) place: Place,
     pub(crate) tls: Options,
     pub(crate) file_check_interval: Duration,
     pub(crate) limits: Limits,
@@ -59,8 +73,14 @@ pub(crate) struct Endpoint {
     source: Source,
     material: Material,
     route: Route,
-    host: String,
+    announced: Announced,
     limits: Limits,
+}
+
+/// The announced address of a server, without its port and path.
+enum Announced {
+    Host(String),
+    Service(ServiceReference),
 }
 
 impl Endpoint {
@@ -74,12 +94,23 @@ impl Endpoint {
         let addr = listened(options.addr.as_deref())?;
         let route = Route::new(options.path.as_deref())?;
         let accessible = accessible(addr);
-        let host = match &options.host {
-            Some(host) => name("host", host)?,
-            None => None,
+        let (announced, mut names) = match &options.place {
+            Place::Service(service) => {
+                let service = service.clone().with_path(route.as_str())?;
+                let names = service.dns_names().to_vec();
+                (Announced::Service(service), names)
+            }
+            Place::Host(host) => {
+                let host = name("host", host)?.unwrap_or_else(|| accessible.clone());
+                (Announced::Host(host.clone()), vec![host])
+            }
+            Place::Address => (Announced::Host(accessible.clone()), Vec::new()),
         };
-        let host = host.unwrap_or_else(|| accessible.clone());
-        let mut names = vec![host.clone(), accessible];
+        let default_port = match &announced {
+            Announced::Service(_) => SERVER_PORT,
+            Announced::Host(_) => 0,
+        };
+        names.push(accessible);
         for given in &options.tls.extra_sans {
             names.extend(alternative(given)?);
         }
@@ -90,13 +121,13 @@ impl Endpoint {
             store,
         );
         let material = source.load().await?;
-        let listening = Listening::bind(addr, options.port).await?;
+        let listening = Listening::bind(addr, options.port.unwrap_or(default_port)).await?;
         let endpoint = Self {
             listening,
             source,
             material,
             route,
-            host,
+            announced,
             limits: options.limits.clone(),
         };
         let heard = endpoint.url(addr.unwrap_or("*"));
@@ -116,12 +147,25 @@ impl Endpoint {
 
     /// Returns the address and the CA bundle for API servers.
     fn client_config(&self, bundle: Option<&Bundle>) -> ClientConfig {
-        let url = self.url(&self.host);
-        debug!("Accessing the webhooks at {url}");
-        ClientConfig {
-            url: Some(url),
-            ca_bundle: bundle.map(|bundle| STANDARD.encode(bundle.pem())),
-            ..ClientConfig::default()
+        let ca_bundle = bundle.map(|bundle| STANDARD.encode(bundle.pem()));
+        match &self.announced {
+            Announced::Host(host) => {
+                let url = self.url(host);
+                debug!("Accessing the webhooks at {url}");
+                ClientConfig {
+                    url: Some(url),
+                    ca_bundle,
+                    ..ClientConfig::default()
+                }
+            }
+            Announced::Service(service) => {
+                debug!("Accessing the webhooks at the service {service}");
+                ClientConfig {
+                    service: Some(service.clone()),
+                    ca_bundle,
+                    ..ClientConfig::default()
+                }
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kopf_core::admission::InvalidService;
 use rustls::pki_types::pem;
 
 /// An error of a webhook server or a tunnel.
@@ -66,6 +67,9 @@ pub enum Error {
         /// The reason.
         reason: &'static str,
     },
+    /// The Service in front of the server is invalid, or API servers cannot reach the server through it.
+    #[error(transparent)]
+    Service(#[from] InvalidService),
     /// The certificate and the key from files are rejected.
     #[error(
         "cannot use the certificate in {} with the private key in {} for the webhook server: {reason}",

@@ -6,6 +6,7 @@
 //! | server | purpose |
 //! |---|---|
 //! | [`Server`] | any address that the API server can reach, with a generated or a given certificate |
+//! | [`Server::service`] | a pod in a cluster, behind a Service |
 //! | [`Server::k3d`], [`Server::minikube`], [`Server::docker_desktop`] | clusters on the same machine |
 //! | [`Server::auto`] | detects these clusters |
 //! | [`NgrokTunnel`] | development with a remote cluster |

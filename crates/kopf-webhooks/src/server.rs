@@ -1,28 +1,45 @@
 //! The standard server: it listens on this machine, over TLS.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::admission::{ServerError, Serving, Shutdown, WebhookServer};
+use kopf_core::admission::{
+    SERVICE_VARIABLE, ServerError, ServiceReference, Serving, Shutdown, WebhookServer,
+};
 use rustls::ServerConfig;
 use tracing::debug;
 
 use crate::detection::{DOCKER_DESKTOP, K3D, MINIKUBE, guess_host};
-use crate::endpoint::{Announcement, Endpoint, EndpointOptions, FILE_CHECK_INTERVAL};
+use crate::endpoint::{Announcement, Endpoint, EndpointOptions, FILE_CHECK_INTERVAL, Place};
 use crate::tls::Options;
 use crate::{Error, Limits, Verify};
 
 /// Address of servers that only this machine can reach.
 const LOOPBACK: &str = "127.0.0.1";
 
+/// Namespace of an operator whose credentials have none, as in kubectl.
+const NAMESPACE: &str = "default";
+
 /// A webhook server on this machine, over HTTPS by default.
 ///
 /// Without options, it listens on all interfaces at a free port with a generated certificate, and is
-/// announced as `localhost`. The constructors differ only in the announced host: [`Server::k3d`],
-/// [`Server::minikube`], [`Server::docker_desktop`], and [`Server::auto`], which detects it.
+/// announced as `localhost`. The constructors differ only in the announced address: [`Server::k3d`],
+/// [`Server::minikube`], [`Server::docker_desktop`], [`Server::auto`], which detects it, and
+/// [`Server::service`].
+///
+/// # In a cluster
+///
+/// API servers reach pods through a Service. The pods of generated manifests have the environment
+/// variable `KOPF_WEBHOOK_SERVICE` with the namespace, the name and the port of theirs
+/// (`NAMESPACE/NAME:PORT`). Every server without [`Server::host`] announces that Service and listens on
+/// port 9443, to which the Service leads. [`Server::service`] names another one.
+///
+/// If the operator runs with a [local API server](kopf_core::settings::Admission::loopback), there is no
+/// Service in front of it, and the address of the server is announced instead.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -43,18 +60,49 @@ const LOOPBACK: &str = "127.0.0.1";
 #[derive(Clone)]
 pub struct Server {
     options: EndpointOptions,
-    default_host: DefaultHost,
+    host: Option<String>,
+    default_place: DefaultPlace,
 }
 
-/// Announced host, if the option `host` is not set.
-#[derive(Clone, Copy, Debug)]
-enum DefaultHost {
+/// Announced address, if the option `host` is not set.
+#[derive(Clone, Debug)]
+enum DefaultPlace {
     /// By the listening address.
     Address,
     /// A known name in this kind of clusters.
-    Known(&'static str),
+    Known(Cow<'static, str>),
     /// Detected by the API server.
     Detected,
+    /// A Service: `NAME` or `NAMESPACE/NAME`, and its port.
+    Service(String, u16),
+}
+
+/// Returns the place of this machine in the cluster, if it is a known local one.
+async fn detected(operator: &dyn Serving) -> Place {
+    match guess_host(operator).await {
+        Some(host) => {
+            debug!("Cluster detection found the hostname: {host}");
+            Place::Host(host.to_owned())
+        }
+        None => {
+            debug!("Cluster detection failed, running a simple local server.");
+            Place::Address
+        }
+    }
+}
+
+/// Returns the Service of this pod, as generated manifests define it. An empty variable counts as unset.
+///
+/// # Errors
+///
+/// The value is malformed.
+pub(crate) fn pod_service() -> Result<Option<ServiceReference>, Error> {
+    match std::env::var_os(SERVICE_VARIABLE).filter(|value| !value.is_empty()) {
+        Some(value) => Ok(Some(ServiceReference::from_variable(
+            &value.to_string_lossy(),
+        )?)),
+        None => Ok(None),
+    }
 }
 
 impl Default for Server {
@@ -66,42 +114,61 @@ impl Default for Server {
 impl Server {
     /// Creates a server that is announced by its address, or by [`Server::host`].
     pub fn new() -> Self {
-        Self::with(DefaultHost::Address)
+        Self::with(DefaultPlace::Address)
     }
 
     /// Creates a server for K3d and K3s in Docker, announced as `host.k3d.internal`.
     pub fn k3d() -> Self {
-        Self::with(DefaultHost::Known(K3D))
+        Self::with(DefaultPlace::Known(K3D.into()))
     }
 
     /// Creates a server for Minikube, announced as `host.minikube.internal`.
     pub fn minikube() -> Self {
-        Self::with(DefaultHost::Known(MINIKUBE))
+        Self::with(DefaultPlace::Known(MINIKUBE.into()))
     }
 
     /// Creates a server for Docker Desktop, announced as `host.docker.internal`.
     pub fn docker_desktop() -> Self {
-        Self::with(DefaultHost::Known(DOCKER_DESKTOP))
+        Self::with(DefaultPlace::Known(DOCKER_DESKTOP.into()))
     }
 
     /// Creates a server that detects these clusters by the API server's certificate or version.
     /// Otherwise it is announced by its address.
     pub fn auto() -> Self {
-        Self::with(DefaultHost::Detected)
+        Self::with(DefaultPlace::Detected)
     }
 
-    fn with(default_host: DefaultHost) -> Self {
+    /// Creates a server behind a Service of the cluster, which is announced instead of a URL.
+    ///
+    /// The name is `NAME` for a Service in the namespace of the operator, or `NAMESPACE/NAME`; the port is
+    /// that of the Service. The server listens on port 9443 unless [`Server::port`] is set, and the
+    /// generated certificate is for the names of the Service. An invalid name or port fails the start, as
+    /// does [`Server::host`].
+    ///
+    /// ```
+    /// use kopf_webhooks::Server;
+    ///
+    /// let server = Server::service("my-operator", 443);
+    /// let server = Server::service("operators/my-operator", 443).path("/hooks");
+    /// # let _ = server;
+    /// ```
+    pub fn service(name: impl Into<String>, port: u16) -> Self {
+        Self::with(DefaultPlace::Service(name.into(), port))
+    }
+
+    fn with(default_place: DefaultPlace) -> Self {
         Self {
             options: EndpointOptions {
                 addr: None,
-                port: 0,
+                port: None,
                 path: None,
-                host: None,
+                place: Place::Address,
                 tls: Options::default(),
                 file_check_interval: FILE_CHECK_INTERVAL,
                 limits: Limits::default(),
             },
-            default_host,
+            host: None,
+            default_place,
         }
     }
 
@@ -113,14 +180,15 @@ impl Server {
         self
     }
 
-    /// Sets the port to listen on. Default: 0, any free port.
+    /// Sets the port to listen on; 0 for any free port. Default: 9443 behind a Service, otherwise 0.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
-        self.options.port = port;
+        self.options.port = Some(port);
         self
     }
 
-    /// Sets the root path of all webhooks. Default: none.
+    /// Sets the root path of all webhooks. Default: none. Behind a Service, API servers accept only segments
+    /// of lower-case letters, digits, dashes and dots.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.options.path = Some(path.into());
@@ -131,7 +199,17 @@ impl Server {
     /// address.
     #[must_use]
     pub fn host(mut self, host: impl Into<String>) -> Self {
-        self.options.host = Some(host.into());
+        self.host = Some(host.into());
+        self
+    }
+
+    /// Sets the host name to announce unless [`Server::host`] or a Service is.
+    #[doc(hidden)] // For servers of the Python frontend.
+    #[must_use]
+    pub fn default_host(mut self, host: impl Into<String>) -> Self {
+        if !matches!(self.default_place, DefaultPlace::Service(..)) {
+            self.default_place = DefaultPlace::Known(Cow::Owned(host.into()));
+        }
         self
     }
 
@@ -255,23 +333,60 @@ impl Server {
         if is_local {
             options.addr = Some(LOOPBACK.to_owned());
         }
-        options.host = match (options.host, self.default_host) {
-            (Some(host), _) => Some(host),
-            // The names of other machines would not lead to this interface.
-            (None, _) if is_local => None,
-            (None, DefaultHost::Address) => None,
-            (None, DefaultHost::Known(host)) => Some(host.to_owned()),
-            (None, DefaultHost::Detected) => {
-                let host = guess_host(operator).await;
-                if let Some(host) = host {
-                    debug!("Cluster detection found the hostname: {host}");
-                } else {
-                    debug!("Cluster detection failed, running a simple local server.");
-                }
-                host.map(str::to_owned)
-            }
-        };
+        options.place = self.place(operator, is_local).await?;
         Endpoint::open(&options, operator.certificate_store()).await
+    }
+
+    /// Returns the place to announce: what the options say, the Service of this pod, or the default.
+    async fn place(&self, operator: &dyn Serving, is_local: bool) -> Result<Place, Error> {
+        let namespace = match &self.default_place {
+            DefaultPlace::Service(name, _) if !name.contains('/') => operator.namespace().await,
+            _ => None,
+        };
+        let service = self.announced_service(namespace.as_deref(), is_local)?;
+        Ok(match (service, &self.host, &self.default_place) {
+            (Some(service), ..) => Place::Service(service),
+            (None, Some(host), _) => Place::Host(host.clone()),
+            // The names of other machines would not lead to this interface.
+            (None, None, _) if is_local => Place::Address,
+            (None, None, DefaultPlace::Address | DefaultPlace::Service(..)) => Place::Address,
+            (None, None, DefaultPlace::Known(host)) => Place::Host(host.to_string()),
+            (None, None, DefaultPlace::Detected) => detected(operator).await,
+        })
+    }
+
+    /// Returns the Service to announce: that of [`Server::service`], otherwise that of this pod unless
+    /// the options say something else. `None` to announce a URL: always so if the API server is local.
+    ///
+    /// # Errors
+    ///
+    /// The Service is invalid, or other options exclude it.
+    #[doc(hidden)] // For servers of the Python frontend.
+    pub fn announced_service(
+        &self,
+        namespace: Option<&str>,
+        is_local: bool,
+    ) -> Result<Option<ServiceReference>, Error> {
+        let is_insecure = self.options.tls.insecure;
+        let service = match &self.default_place {
+            DefaultPlace::Service(..) if self.host.is_some() => {
+                return Err(Error::Options(
+                    "a service excludes a host: API servers reach the server by only one of them",
+                ));
+            }
+            DefaultPlace::Service(..) if is_insecure => {
+                return Err(Error::Options(
+                    "a service excludes insecure mode: API servers reach services over HTTPS",
+                ));
+            }
+            DefaultPlace::Service(name, port) => {
+                let namespace = namespace.unwrap_or(NAMESPACE);
+                Some(ServiceReference::new(name, *port, namespace)?)
+            }
+            _ if self.host.is_some() || is_insecure || is_local => None,
+            _ => pod_service()?,
+        };
+        Ok(service.filter(|_| !is_local))
     }
 
     async fn run(&self, operator: Arc<dyn Serving>, mut shutdown: Shutdown) -> Result<(), Error> {
@@ -292,8 +407,8 @@ impl fmt::Debug for Server {
             .field("addr", &self.options.addr)
             .field("port", &self.options.port)
             .field("path", &self.options.path)
-            .field("host", &self.options.host)
-            .field("default_host", &self.default_host)
+            .field("host", &self.host)
+            .field("default_place", &self.default_place)
             .field("tls", &self.options.tls)
             .finish_non_exhaustive()
     }

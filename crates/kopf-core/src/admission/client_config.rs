@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Address of a webhook server for API servers: a URL, a service, or both. The fields are those of
+/// Address of a webhook server for API servers: either a URL or a Service. The fields are those of
 /// `WebhookClientConfig` of Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -10,7 +10,7 @@ pub struct ClientConfig {
     /// URL of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Service in front of the server, if it runs in the cluster.
+    /// Service in front of the server, if that runs in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceReference>,
     /// CA bundle for the server's certificate: PEM, encoded in base64.
@@ -18,7 +18,7 @@ pub struct ClientConfig {
     pub ca_bundle: Option<String>,
 }
 
-/// A service in the cluster.
+/// A Service in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceReference {
     /// Namespace of the service.

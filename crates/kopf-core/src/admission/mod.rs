@@ -20,6 +20,7 @@ mod response;
 mod restorations;
 mod review;
 mod selection;
+mod service;
 mod serving;
 #[cfg(test)]
 mod tests;
@@ -59,5 +60,7 @@ pub use restorations::Restorations;
 pub use review::Review;
 #[doc(hidden)]
 pub use selection::{check_handler, select};
+#[doc(hidden)]
+pub use service::{InvalidService, SERVER_PORT, SERVICE_PORT, SERVICE_VARIABLE};
 #[doc(hidden)]
 pub use unreadable::SCANNED_BYTES;

@@ -140,7 +140,7 @@ pub fn is_called(id: &str, called: &str) -> bool {
 }
 
 /// Returns `true` for RFC 1123 subdomains.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
     let is_part = |part: &str| {
         !part.is_empty()

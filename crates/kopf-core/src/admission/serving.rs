@@ -109,6 +109,12 @@ pub trait Serving: Send + Sync {
     /// Returns the version of the API server (`GET /version`).
     fn api_version(&self) -> BoxFuture<'_, Option<Value>>;
 
+    /// Returns the namespace of the operator: in a pod, its own; otherwise that of the kubeconfig.
+    /// `None` if there is none.
+    fn namespace(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { None })
+    }
+
     /// Returns `true` if servers without an address must listen on the loopback interface only
     /// (`settings.admission.loopback`).
     fn is_loopback(&self) -> bool {

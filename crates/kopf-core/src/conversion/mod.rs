@@ -22,12 +22,18 @@ use crate::admission::{ClientConfig, addressed};
 /// The end of the URL of conversions. All objects of all CRDs are sent there.
 pub const PATH: &str = "convert";
 
-/// Returns `spec.conversion` of a CRD whose objects are converted by this webhook server.
+/// Returns the merge-patch of `spec.conversion` of a CRD whose objects are converted by this webhook
+/// server. It removes an earlier address: API servers accept either a URL or a Service.
 pub fn strategy(config: &ClientConfig) -> Value {
+    let config = addressed(config, PATH);
     json!({
         "strategy": "Webhook",
         "webhook": {
-            "clientConfig": addressed(config, PATH),
+            "clientConfig": {
+                "url": config.url,
+                "service": config.service,
+                "caBundle": config.ca_bundle,
+            },
             "conversionReviewVersions": ["v1"],
         },
     })
@@ -39,13 +45,14 @@ pub fn no_strategy() -> Value {
     json!({"strategy": "None", "webhook": null})
 }
 
-/// Returns `true` if `spec.conversion` of a CRD is what [`strategy`] has returned. The server adds
+/// Returns `true` if `spec.conversion` of a CRD is the result of the patch of [`strategy`]. The server adds
 /// defaults to it.
 pub fn is_configured(conversion: &Value, desired: &Value) -> bool {
     match (conversion, desired) {
-        (Value::Object(own), Value::Object(desired)) => desired
-            .iter()
-            .all(|(key, desired)| own.get(key).is_some_and(|own| is_configured(own, desired))),
+        (Value::Object(own), Value::Object(desired)) => desired.iter().all(|(key, desired)| {
+            let own = own.get(key).unwrap_or(&Value::Null);
+            is_configured(own, desired)
+        }),
         (own, desired) => own == desired,
     }
 }
@@ -53,6 +60,7 @@ pub fn is_configured(conversion: &Value, desired: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission::ServiceReference;
 
     #[test]
     fn addresses_end_with_the_path_of_conversions() {
@@ -75,5 +83,37 @@ mod tests {
         stored["webhook"]["clientConfig"]["service"]["name"] = json!("y");
         assert!(!is_configured(&stored, &desired));
         assert!(!is_configured(&json!({"strategy": "None"}), &desired));
+    }
+
+    #[test]
+    fn earlier_addresses_are_removed() {
+        let by_url = ClientConfig {
+            url: Some("https://a.b".to_owned()),
+            ca_bundle: Some("Zm9v".to_owned()),
+            ..ClientConfig::default()
+        };
+        let by_service = ClientConfig {
+            service: Some(ServiceReference::new("op", 443, "ops").unwrap()),
+            ..ClientConfig::default()
+        };
+        for (earlier, later) in [(&by_url, &by_service), (&by_service, &by_url)] {
+            let mut conversion = json!({"strategy": "None"});
+            let mut patched = |config| {
+                let desired = strategy(config);
+                json_patch::merge(&mut conversion, &desired);
+                assert!(is_configured(&conversion, &desired), "{conversion}");
+                conversion.clone()
+            };
+            let before = patched(earlier);
+            let after = patched(later);
+            assert!(!is_configured(&before, &strategy(later)), "{before}");
+            let addresses = after["webhook"]["clientConfig"].as_object().unwrap();
+            let ends = ["url", "service"].map(|key| addresses.contains_key(key));
+            assert_eq!(
+                ends.iter().filter(|is_there| **is_there).count(),
+                1,
+                "{after}"
+            );
+        }
     }
 }

@@ -270,6 +270,16 @@ impl Serving for ReviewService {
         Box::pin(async { self.0.shared.context.client.get_json("/version").await.ok() })
     }
 
+    fn namespace(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async {
+            let suggested = self.0.shared.context.client.suggested_namespace().await;
+            suggested
+                .ok()
+                .flatten()
+                .map(|namespace| namespace.to_string())
+        })
+    }
+
     fn is_loopback(&self) -> bool {
         self.0.shared.context.settings.admission.loopback
     }

@@ -13,7 +13,7 @@ use tracing::debug;
 
 use self::process::{Command, Process};
 use crate::address::{accessible, listened, url};
-use crate::endpoint::{Announcement, Endpoint, EndpointOptions, FILE_CHECK_INTERVAL};
+use crate::endpoint::{Announcement, Endpoint, EndpointOptions, FILE_CHECK_INTERVAL, Place};
 use crate::tls::Options;
 use crate::{Error, Limits};
 
@@ -58,9 +58,9 @@ impl NgrokTunnel {
             options: EndpointOptions {
                 // Only the local ngrok program connects.
                 addr: Some("127.0.0.1".to_owned()),
-                port: 0,
+                port: None,
                 path: None,
-                host: None,
+                place: Place::Address,
                 tls,
                 file_check_interval: FILE_CHECK_INTERVAL,
                 limits: Limits::default(),
@@ -81,7 +81,7 @@ impl NgrokTunnel {
     /// Sets the port of the server behind the tunnel. Default: 0, any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
-        self.options.port = port;
+        self.options.port = Some(port);
         self
     }
 

@@ -10,5 +10,6 @@ mod operator;
 mod pki;
 mod reloading;
 mod requests;
+mod services;
 mod sharing;
 mod tls;

@@ -21,6 +21,7 @@ pub(crate) struct Operator {
     announced: mpsc::UnboundedSender<ClientConfig>,
     certificate: Option<Vec<u8>>,
     version: Option<Value>,
+    namespace: Option<String>,
     is_loopback: bool,
     store: Option<Arc<dyn CertificateStore>>,
 }
@@ -43,6 +44,10 @@ impl Serving for Operator {
         Box::pin(async { self.version.clone() })
     }
 
+    fn namespace(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { self.namespace.clone() })
+    }
+
     fn is_loopback(&self) -> bool {
         self.is_loopback
     }
@@ -63,6 +68,7 @@ pub(crate) struct Setup {
     script: Box<Script>,
     pub(crate) certificate: Option<Vec<u8>>,
     pub(crate) version: Option<Value>,
+    pub(crate) namespace: Option<String>,
     pub(crate) is_loopback: bool,
     pub(crate) store: Option<Arc<dyn CertificateStore>>,
 }
@@ -77,6 +83,7 @@ impl Setup {
             script: Box::new(move |incoming| Box::pin(script(incoming))),
             certificate: None,
             version: None,
+            namespace: None,
             is_loopback: false,
             store: None,
         }
@@ -106,6 +113,7 @@ impl Setup {
             announced,
             certificate: self.certificate,
             version: self.version,
+            namespace: self.namespace,
             is_loopback: self.is_loopback,
             store: self.store,
         });

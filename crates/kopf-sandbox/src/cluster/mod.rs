@@ -7,6 +7,7 @@
 pub(crate) mod admit;
 pub(crate) mod authorize;
 pub(crate) mod bootstrap;
+mod certificate_rights;
 pub(crate) mod controllers;
 mod crd_cache;
 pub(crate) mod crds;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::Pem;
+use x509_parser::prelude::FromDer as _;
 
 use super::Call;
 use crate::cluster::Cluster;
@@ -166,6 +168,19 @@ fn check_certificates(pem: &[u8]) -> Result<(), String> {
 fn request_pem(object: &Value) -> Option<String> {
     let encoded = object.pointer("/spec/request")?.as_str()?;
     String::from_utf8(STANDARD.decode(encoded).ok()?).ok()
+}
+
+/// Returns `true` if the subject of a request has this organization, which becomes a group of its user.
+pub(crate) fn has_organization(object: &Value, name: &str) -> bool {
+    let pem = request_pem(object).unwrap_or_default();
+    let block = Pem::iter_from_buffer(pem.as_bytes()).find_map(Result::ok);
+    let Some(block) = block else { return false };
+    let Ok((_, request)) = X509CertificationRequest::from_der(&block.contents) else {
+        return false;
+    };
+    let subject = &request.certification_request_info.subject;
+    let mut organizations = subject.iter_organization();
+    organizations.any(|organization| organization.as_str() == Ok(name))
 }
 
 fn has_condition(object: &Value, wanted: &str) -> bool {

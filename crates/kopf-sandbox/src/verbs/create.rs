@@ -125,6 +125,7 @@ impl Cluster {
         let _reserved = self.assign_addresses(call, &mut object, None)?;
         prepare::validate(call, &object, None)?;
         self.check_escalation(call, &object, None)?;
+        self.check_certificate_rights(call, &object, None)?;
         self.check_plugins(call, &object, None)?;
         self.admit_validating(&named, Operation::Create, Some(&object), None, &options)
             .await?;

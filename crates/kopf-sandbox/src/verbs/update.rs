@@ -164,6 +164,7 @@ impl Cluster {
         managers::keep_times(current, &mut new);
         prepare::validate(call, &new, Some(current))?;
         self.check_escalation(call, &new, Some(current))?;
+        self.check_certificate_rights(call, &new, Some(current))?;
         self.check_plugins(call, &new, Some(current))?;
         self.admit_validating(call, Operation::Update, Some(&new), Some(current), &options)
             .await?;

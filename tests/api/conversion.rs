@@ -3,6 +3,7 @@
 use http::StatusCode;
 use kopf_tests::{
     Api, ApiResponse, Crd, PatchType, eventually,
+    objects::local_service,
     webhook::{Call, Verdict, Webhook, rule},
 };
 use serde_json::{Value, json};
@@ -59,7 +60,10 @@ fn sides_schema() -> Value {
 
 /// Creates a CRD with v1 (stored) and v2 whose objects the webhook converts.
 async fn install<'a>(api: &'a Api, webhook: &Webhook) -> Crd<'a> {
-    let client = webhook.client_config("/convert");
+    install_at(api, webhook.client_config("/convert")).await
+}
+
+async fn install_at(api: &Api, client: Value) -> Crd<'_> {
     api.crd()
         .schema(size_schema())
         .edit(|crd| {
@@ -93,6 +97,41 @@ fn widget(crd: &Crd<'_>, version: &str, name: &str, spec: Value) -> Value {
     let mut object = crd.object(name, spec);
     object["apiVersion"] = json!(format!("{}/{version}", crd.group()));
     object
+}
+
+#[tokio::test]
+async fn objects_are_converted_behind_a_service() {
+    let api = Api::start().await;
+    let name = format!("converter.{}.svc", api.namespace());
+    let webhook = Webhook::start_as(&name, |call| success(call, |_| {})).await;
+    let service = local_service("converter");
+    api.created(&api.ns_path("services"), &service).await;
+    let client = webhook.client_config_by_service(&api, "converter", "/convert");
+    let crd = install_at(&api, client).await;
+    let object = widget(&crd, "v1", "a", json!({"size": "3x4"}));
+    api.created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
+    let v2 = eventually("the service to be known", async || {
+        let v2 = api.get(&path(&api, &crd, "v2", "widgets/a")).await;
+        (v2.code == 200).then_some(v2)
+    });
+    assert_eq!(v2.await.json["spec"], json!({"width": 3, "height": 4}));
+    assert_eq!(webhook.calls()[0].path, "/convert");
+}
+
+#[tokio::test]
+async fn unknown_service_fails_the_conversion() {
+    let api = Api::start().await;
+    let webhook = Webhook::start(|call| success(call, |_| {})).await;
+    let client = webhook.client_config_by_service(&api, "nowhere", "/convert");
+    let crd = install_at(&api, client).await;
+    let object = widget(&crd, "v1", "a", json!({"size": "3x4"}));
+    api.created(&path(&api, &crd, "v1", "widgets"), &object)
+        .await;
+    let failed = api.get(&path(&api, &crd, "v2", "widgets/a")).await;
+    let message = failed.expect_code(500).message().to_owned();
+    let reason = "/convert?timeout=30s\": service \"nowhere\" not found";
+    assert!(message.ends_with(reason), "{message}");
 }
 
 #[tokio::test]

@@ -90,3 +90,4 @@ mod versions;
 mod watches;
 mod webhook_configurations;
 mod webhook_failures;
+mod webhook_services;

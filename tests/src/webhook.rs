@@ -124,7 +124,15 @@ impl std::fmt::Debug for Webhook {
 impl Webhook {
     /// Starts a server on a free loopback port. The script responds to each review.
     pub async fn start(script: impl Fn(&Call) -> Verdict + Send + Sync + 'static) -> Self {
-        let (acceptor, authority) = tls();
+        Self::start_as("127.0.0.1", script).await
+    }
+
+    /// Starts a server whose certificate is for this name or address.
+    pub async fn start_as(
+        name: &str,
+        script: impl Fn(&Call) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
+        let (acceptor, authority) = tls(name);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .expect("the loopback interface always has a free port");
@@ -148,6 +156,14 @@ impl Webhook {
     /// Returns a `clientConfig` of this server with this path.
     pub fn client_config(&self, path: &str) -> Value {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": self.ca_bundle})
+    }
+
+    /// Returns a `clientConfig` of this server behind a Service of the test's namespace, which leads to
+    /// this machine.
+    pub fn client_config_by_service(&self, api: &Api, service: &str, path: &str) -> Value {
+        let (namespace, port) = (api.namespace(), self.address.port());
+        let service = json!({"namespace": namespace, "name": service, "path": path, "port": port});
+        json!({"service": service, "caBundle": self.ca_bundle})
     }
 
     /// Returns one entry of a configuration: calls this path for matching requests in the
@@ -288,7 +304,7 @@ pub async fn unreachable_client_config() -> Value {
     json!({"url": format!("https://{address}/")})
 }
 
-fn tls() -> (TlsAcceptor, String) {
+fn tls(name: &str) -> (TlsAcceptor, String) {
     let named = |name: &str| {
         let mut subject = DistinguishedName::new();
         subject.push(DnType::CommonName, name);
@@ -303,7 +319,7 @@ fn tls() -> (TlsAcceptor, String) {
         let authority_pem = authority.self_signed(&authority_key)?.pem();
         let issuer = Issuer::new(authority, authority_key);
 
-        let mut leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()])?;
+        let mut leaf = CertificateParams::new(vec![name.to_owned()])?;
         leaf.distinguished_name = named("webhook-test");
         leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kopf::cli::{FreezeArgs, PeeringArgs, ResumeArgs};
+use kopf_sandbox::ServiceUrl;
 use kopf_sandbox::simulation::Simulation;
 
 /// Tools for Kubernetes operators: project templates, a demo, a sandbox API server, and commands
@@ -161,6 +162,13 @@ pub(crate) struct SandboxOptions {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "simulate",
           allow_negative_numbers = true)]
     pub(crate) ready_after: Option<Duration>,
+
+    /// Server behind a Service of webhooks: NAMESPACE/NAME=https://HOST[:PORT][/PATH]; can be repeated
+    ///
+    /// Webhook configurations and CRDs can refer to a Service, but no pods run here. The Service need
+    /// not exist. The certificate of the server must be for NAME.NAMESPACE.svc, as in a cluster.
+    #[arg(long, value_name = "SERVICE=URL")]
+    pub(crate) service: Vec<ServiceUrl>,
 
     /// Command to run on the sandbox, with its arguments
     ///

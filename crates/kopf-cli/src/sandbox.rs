@@ -44,6 +44,9 @@ pub(crate) async fn run(
     if let Some(seed) = options.seed {
         builder = builder.seed(seed);
     }
+    for service in &options.service {
+        builder = builder.service(service.clone());
+    }
     if let Some(simulation) = options.simulate.clone() {
         builder = builder.simulate(match options.ready_after {
             Some(delay) => simulation.ready_after(delay),

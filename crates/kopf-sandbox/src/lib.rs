@@ -68,6 +68,7 @@ mod table;
 mod typing;
 mod verbs;
 
+pub use self::admission::{InvalidServiceUrl, ServiceUrl};
 pub use self::body::{Body, BodyError};
 pub use self::journal::DataError;
 pub use self::kubeconfig_file::{Cleanup, KubeconfigFile};

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use crate::access::{Access, UserInfo};
-use crate::admission::Caller;
+use crate::admission::{Caller, InvalidServiceUrl, ServiceUrl};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::cluster::controllers::Controller;
@@ -54,6 +54,9 @@ pub enum Error {
         /// The reason, with the next step.
         source: DataError,
     },
+    /// A Service is mapped to something else than a URL.
+    #[error(transparent)]
+    Service(#[from] InvalidServiceUrl),
     /// The kubeconfig could not be written.
     #[error("cannot write the kubeconfig")]
     Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -81,7 +84,7 @@ pub struct Builder {
     epoch: Option<Timestamp>,
     window: Window,
     tokens: Vec<(String, UserInfo)>,
-    services: Vec<((String, String), String)>,
+    services: Vec<Result<ServiceUrl, InvalidServiceUrl>>,
     rbac: bool,
     shards: bool,
     data: Option<PathBuf>,
@@ -171,23 +174,36 @@ impl Builder {
         self
     }
 
-    /// Maps a `Service` in webhook configurations to a real server: an `https` URL without a path.
-    /// Unmapped services are unreachable, because there are no pods.
+    /// Maps a Service in webhook configurations and CRDs to a real server, like
+    /// [`Builder::service`]. A malformed URL is an error of [`Builder::build`].
     ///
     /// ```
     /// use kopf_sandbox::Sandbox;
     ///
-    /// let builder = Sandbox::builder().service_url("default", "my-webhooks", "https://127.0.0.1:8443");
+    /// let builder = Sandbox::builder().service_url("default", "my-webhooks", "https://127.0.0.1:9443");
     /// # let _ = builder;
     /// ```
-    pub fn service_url(
-        mut self,
-        namespace: impl Into<String>,
-        name: impl Into<String>,
-        url: impl Into<String>,
-    ) -> Self {
-        self.services
-            .push(((namespace.into(), name.into()), url.into()));
+    pub fn service_url(mut self, namespace: &str, name: &str, url: &str) -> Self {
+        self.services.push(ServiceUrl::new(namespace, name, url));
+        self
+    }
+
+    /// Maps a Service in webhook configurations and CRDs to a real server. The Service need not exist.
+    ///
+    /// Other Services are resolved as by the real server: those of the type `ExternalName` to their name
+    /// and the port of the reference. All others are unreachable, because there are no pods. In every
+    /// case, the certificate of the server must be for `NAME.NAMESPACE.svc`.
+    ///
+    /// ```
+    /// use kopf_sandbox::Sandbox;
+    ///
+    /// let service = "operators/my-webhooks=https://127.0.0.1:9443".parse()?;
+    /// let builder = Sandbox::builder().service(service);
+    /// # let _ = builder;
+    /// # Ok::<(), kopf_sandbox::InvalidServiceUrl>(())
+    /// ```
+    pub fn service(mut self, service: ServiceUrl) -> Self {
+        self.services.push(Ok(service));
         self
     }
 
@@ -275,6 +291,7 @@ impl Builder {
             Some(epoch) => Clock::starting_at(epoch),
             None => Clock::system(),
         };
+        let services = self.services.into_iter().collect::<Result<_, _>>()?;
         let seed = self.seed.unwrap_or_else(random_seed);
         let access = Access::default();
         for (token, user) in self.tokens {
@@ -289,7 +306,7 @@ impl Builder {
             Ids::seeded(seed ^ recovered.revision.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             access,
             faults.clone(),
-            Caller::new(self.services),
+            Caller::new(services),
             kinds::builtin(),
         );
         cluster.rbac = self.rbac;

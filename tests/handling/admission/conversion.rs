@@ -26,7 +26,7 @@ fn thing(stage: &Stage, version: &str) -> Value {
 }
 
 /// Returns a conversion handler that adds a mark to the spec.
-fn marking(source: &str, target: &str) -> Declaration {
+pub(super) fn marking(source: &str, target: &str) -> Declaration {
     let mark = format!("{source}-{target}");
     on::convert(source, target).does(move |call: Call| {
         let mark = mark.clone();
@@ -109,13 +109,13 @@ fn errors_name_the_object_and_the_handler() {
     });
 }
 
-async fn conversion(stage: &Stage) -> Value {
+pub(super) async fn conversion(stage: &Stage) -> Value {
     let path = definition(stage);
     let crd = stage.api.found(&path).await.json;
     crd["spec"]["conversion"].clone()
 }
 
-fn definition(stage: &Stage) -> String {
+pub(super) fn definition(stage: &Stage) -> String {
     let name = format!("things.{}", stage.api.group());
     format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
 }

@@ -10,6 +10,7 @@ mod memos;
 mod reconciliation;
 mod requests;
 mod responses;
+mod services;
 mod workers;
 
 use std::fmt;
@@ -70,8 +71,13 @@ impl FakeServer {
 
     /// Announces another URL.
     fn moves(&self, url: &str) {
+        self.announces(place(url));
+    }
+
+    /// Announces another address.
+    fn announces(&self, config: ClientConfig) {
         let operator = self.operator().expect("the server is running");
-        operator.announce(place(url));
+        operator.announce(config);
     }
 
     /// Returns `true` if an operator is connected.

@@ -100,6 +100,21 @@ fn a_port_in_use_is_reported() {
 }
 
 #[test]
+fn services_of_webhooks_are_mapped_to_urls() {
+    let folder = TempDir::new().unwrap();
+    let service = ["--service", "ops/op=https://127.0.0.1:9443"];
+    let good = run(&folder, &["sandbox", service[0], service[1], "--", "true"]);
+    assert!(good.status.success(), "{}", text(&good.stderr));
+    let output = run(
+        &folder,
+        &["sandbox", "--service", "op=https://127.0.0.1:9443"],
+    );
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("NAMESPACE/NAME=https://"), "{stderr}");
+}
+
+#[test]
 fn other_addresses_than_loopback_are_warned_about() {
     let folder = TempDir::new().unwrap();
     let running = Running::start(kopf(&folder).args(["sandbox", "--address", "0.0.0.0"]));

@@ -28,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use super::configuration::{Target, Webhook, text};
 use super::decision::RawResponse;
 use super::endpoint::{self, Endpoint};
+use super::resolving::{FindService, ServiceUrl, resolve};
 use super::trust;
 use crate::sync::Mutex;
 
@@ -41,8 +42,8 @@ type Sender = SendRequest<Full<Bytes>>;
 
 /// A client for webhooks. It belongs to one sandbox; its connections are closed with it.
 pub(crate) struct Caller {
-    /// URLs of services, by namespace and name.
-    services: HashMap<(String, String), String>,
+    /// Services that are mapped to URLs.
+    services: Vec<ServiceUrl>,
     connections: Mutex<HashMap<ConnectionKey, IdleConnections>>,
     tasks: TaskTracker,
     alive: CancellationToken,
@@ -54,7 +55,6 @@ struct ConnectionKey {
     host: String,
     port: u16,
     server_name: String,
-    also: Option<String>,
     ca_bundle: Arc<[u8]>,
 }
 
@@ -121,11 +121,11 @@ impl Drop for Caller {
 }
 
 impl Caller {
-    /// `services` maps services of webhooks (by namespace and name) to URLs, because there is no
-    /// cluster network. The path of such a URL is a prefix of the webhook's path.
-    pub(crate) fn new(services: impl IntoIterator<Item = ((String, String), String)>) -> Self {
+    /// `services` are reached at their URLs, because there is no cluster network. Other services are
+    /// resolved as by the real server.
+    pub(crate) fn new(services: Vec<ServiceUrl>) -> Self {
         Self {
-            services: services.into_iter().collect(),
+            services,
             connections: Mutex::default(),
             tasks: TaskTracker::new(),
             alive: CancellationToken::new(),
@@ -139,8 +139,9 @@ impl Caller {
         &self,
         webhook: &Webhook,
         review: Bytes,
+        find_service: FindService<'_>,
     ) -> Result<RawResponse, String> {
-        let posted = self.post(&webhook.remote, review).await;
+        let posted = self.post(&webhook.remote, review, find_service).await;
         posted.map_err(|failure| match failure {
             CallFailure::Client(why) => format!("could not get REST client: {why}"),
             CallFailure::Call(why) => format!("failed to call webhook: {why}"),
@@ -154,8 +155,10 @@ impl Caller {
         &self,
         remote: &Remote,
         review: Bytes,
+        find_service: FindService<'_>,
     ) -> Result<RawResponse, CallFailure> {
-        let route = self.route(remote).map_err(CallFailure::Call)?;
+        let route = self.route(remote, find_service);
+        let route = route.map_err(CallFailure::Call)?;
         let tls = self.tls(&route.key).map_err(CallFailure::Client)?;
         let exchange = self.exchange(&route, tls, review);
         let outcome = tokio::time::timeout(remote.timeout, exchange)
@@ -164,14 +167,24 @@ impl Caller {
         outcome.map_err(|why| CallFailure::Call(format!("Post {:?}: {why}", route.shown)))
     }
 
-    fn route(&self, remote: &Remote) -> Result<Route, String> {
+    fn route(&self, remote: &Remote, find_service: FindService<'_>) -> Result<Route, String> {
         let query = format!("timeout={}s", remote.timeout.as_secs());
-        let (endpoint, shown, server_name, also) = match &remote.target {
+        let key = |host: &str, port: u16, server_name: String| ConnectionKey {
+            host: host.to_owned(),
+            port,
+            server_name,
+            ca_bundle: Arc::clone(&remote.ca_bundle),
+        };
+        match &remote.target {
             Target::Url(url) => {
                 let endpoint = Endpoint::parse(url)?;
-                let shown = endpoint.to_string();
-                let name = endpoint.host.clone();
-                (endpoint, shown, name, None)
+                let port = endpoint.port.unwrap_or(443);
+                Ok(Route {
+                    key: key(&endpoint.host, port, endpoint.host.clone()),
+                    shown: format!("{endpoint}?{query}"),
+                    path_and_query: format!("{}?{query}", endpoint.clean_path()),
+                    authority: endpoint.authority(),
+                })
             }
             Target::Service {
                 namespace,
@@ -179,38 +192,32 @@ impl Caller {
                 path,
                 port,
             } => {
-                let host = format!("{name}.{namespace}.svc");
-                let shown = format!("https://{host}:{port}{}", endpoint::clean(path));
-                let Some(url) = self.services.get(&(namespace.clone(), name.clone())) else {
-                    return Err(format!(
-                        "Post \"{shown}?{query}\": service {name:?} not found (no services run \
-                         here: map it to a URL, or use clientConfig.url)"
-                    ));
+                // Certificates are verified for this name, wherever the server is.
+                let server_name = format!("{name}.{namespace}.svc");
+                let authority = format!("{server_name}:{port}");
+                let shown = format!("https://{authority}{}?{query}", endpoint::clean(path));
+                let mut mapped = self.services.iter().rev();
+                let mapped =
+                    mapped.find(|service| service.namespace == *namespace && service.name == *name);
+                let (host, port, prefix) = match mapped.map(|service| &service.endpoint) {
+                    Some(url) => (url.host.clone(), url.port.unwrap_or(443), url.path.as_str()),
+                    None => {
+                        let service = find_service(namespace, name);
+                        let resolved = resolve(service.as_ref(), name, *port);
+                        let (host, port) =
+                            resolved.map_err(|why| format!("Post {shown:?}: {why}"))?;
+                        (host, port, "")
+                    }
                 };
-                let mut endpoint = Endpoint::parse(url)?;
-                if endpoint.scheme != "https" || endpoint.host.is_empty() {
-                    return Err(format!(
-                        "Post \"{shown}?{query}\": service {name:?} is mapped to {url:?}, which is \
-                         not of the form https://host[:port][/path]"
-                    ));
-                }
-                endpoint.path = format!("{}/{path}", endpoint.path);
-                let also = endpoint.host.clone();
-                (endpoint, shown, host, Some(also))
+                let path = endpoint::clean(&format!("{prefix}/{path}"));
+                Ok(Route {
+                    key: key(&host, port, server_name),
+                    shown,
+                    path_and_query: format!("{path}?{query}"),
+                    authority,
+                })
             }
-        };
-        Ok(Route {
-            key: ConnectionKey {
-                host: endpoint.host.clone(),
-                port: endpoint.port.unwrap_or(443),
-                server_name,
-                also,
-                ca_bundle: Arc::clone(&remote.ca_bundle),
-            },
-            shown: format!("{shown}?{query}"),
-            path_and_query: format!("{}?{query}", endpoint.clean_path()),
-            authority: endpoint.authority(),
-        })
+        }
     }
 
     fn tls(&self, key: &ConnectionKey) -> Result<Arc<ClientConfig>, String> {
@@ -218,11 +225,7 @@ impl Caller {
         if let Some(known) = connections.get(key) {
             return Ok(Arc::clone(&known.tls));
         }
-        let also = key
-            .also
-            .as_ref()
-            .and_then(|name| ServerName::try_from(name.clone()).ok());
-        let tls = trust::client_config(&key.ca_bundle, also)?;
+        let tls = trust::client_config(&key.ca_bundle)?;
         if connections.len() >= MAX_SERVERS {
             // This many servers occur only in tests that create webhooks all the time.
             connections.clear();

@@ -10,6 +10,7 @@ use super::configuration::{Webhook, Webhooks};
 use super::decision::{self, Decision};
 use super::denial::denial;
 use super::matching::{Attributes, matched, meets_conditions};
+use super::resolving::FindService;
 use super::review_request::review_request;
 use crate::status::{ApiError, Result};
 
@@ -31,6 +32,7 @@ pub(crate) struct Chain<'a> {
     pub(crate) attributes: &'a Attributes<'a>,
     pub(crate) convert: Convert<'a>,
     pub(crate) new_uid: NewUid<'a>,
+    pub(crate) find_service: FindService<'a>,
 }
 
 /// The reason why a webhook did not admit a request.
@@ -226,7 +228,7 @@ impl Chain<'_> {
         let review = review_request(spoken, &uid, self.attributes, version, object, old);
         let response = self
             .caller
-            .call(webhook, review)
+            .call(webhook, review, self.find_service)
             .await
             .map_err(Rejection::Failure)?;
         let mut decision =

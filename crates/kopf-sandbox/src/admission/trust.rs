@@ -20,12 +20,8 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// Returns the TLS configuration for a webhook. `also` is an additional accepted name. The error
-/// has the wording of the message to clients.
-pub(super) fn client_config(
-    bundle: &[u8],
-    also: Option<ServerName<'static>>,
-) -> Result<Arc<ClientConfig>, String> {
+/// Returns the TLS configuration for a webhook. The error has the wording of the message to clients.
+pub(super) fn client_config(bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let listed: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(bundle)
         .filter_map(Result::ok)
@@ -45,7 +41,6 @@ pub(super) fn client_config(
     let verifier = Verifier {
         chains,
         listed,
-        also,
         provider: Arc::clone(&provider),
     };
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -63,7 +58,6 @@ struct Verifier {
     /// `None` if the bundle contains no CA certificate.
     chains: Option<Arc<WebPkiServerVerifier>>,
     listed: Vec<CertificateDer<'static>>,
-    also: Option<ServerName<'static>>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -120,14 +114,7 @@ impl ServerCertVerifier for Verifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let first = self.verify(end_entity, intermediates, server_name, now);
-        let verified = first.or_else(|rejection| match &self.also {
-            Some(name) => self
-                .verify(end_entity, intermediates, name, now)
-                .map_err(|_| rejection),
-            None => Err(rejection),
-        });
-        match verified {
+        match self.verify(end_entity, intermediates, server_name, now) {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(why) => Err(Error::InvalidCertificate(CertificateError::Other(
                 OtherError(Arc::new(Rejection(why))),

@@ -8,6 +8,7 @@ use crate::admission::{Attributes, Chain, Facts, Operation, ParamKind, ParamRef}
 use crate::object::meta;
 use crate::selectors::LabelSelector;
 use crate::status::Result;
+use crate::store::Key;
 use crate::verbs::{Admission, Call, scale};
 
 impl Cluster {
@@ -36,6 +37,7 @@ impl Cluster {
             attributes: &attributes,
             convert: &|object, version| self.in_other_version(call, object, version).boxed(),
             new_uid: &|| self.ids.uid(),
+            find_service: &|namespace, name| self.find_service(namespace, name),
         };
         let object = match object {
             Some(object) if !webhooks.policies.is_empty() && !is_scale(call) => {
@@ -81,6 +83,12 @@ impl Cluster {
         outcome
     }
 
+    /// Returns a Service, for webhooks behind it.
+    pub(super) fn find_service(&self, namespace: &str, name: &str) -> Option<Value> {
+        let key = Key::new(Some(namespace), name);
+        Some(self.store.get("/services", &key)?.value())
+    }
+
     /// Passes a write through the validating webhooks.
     pub(crate) async fn admit_validating(
         &self,
@@ -102,6 +110,7 @@ impl Cluster {
             attributes: &attributes,
             convert: &|object, version| self.in_other_version(call, object, version).boxed(),
             new_uid: &|| self.ids.uid(),
+            find_service: &|namespace, name| self.find_service(namespace, name),
         };
         let mut warnings = Vec::new();
         if !webhooks.policies.is_empty() {

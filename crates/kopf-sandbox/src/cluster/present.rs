@@ -102,8 +102,17 @@ impl Cluster {
             return Ok(object);
         };
         let uid = self.ids.uid();
-        let mut object =
-            webhook::convert(&self.caller, webhook, kind, object, version, &uid).await?;
+        let find_service = |namespace: &str, name: &str| self.find_service(namespace, name);
+        let converting = webhook::convert(
+            &self.caller,
+            webhook,
+            kind,
+            object,
+            version,
+            &uid,
+            &find_service,
+        );
+        let mut object = converting.await?;
         if let Some(schema) = schema(kind, version) {
             schema.prune(&mut object);
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::review::{Pair, ReviewVersion};
-use crate::admission::{CallFailure, Caller, Remote};
+use crate::admission::{CallFailure, Caller, FindService, Remote};
 use crate::kinds::Kind;
 use crate::status::{ApiError, Result};
 
@@ -33,6 +33,7 @@ pub(crate) async fn convert(
     object: Value,
     to_version: &str,
     uid: &str,
+    find_service: FindService<'_>,
 ) -> Result<Value> {
     let wanted = kind.api_version(to_version);
     let given = review::text(&object, "apiVersion").to_owned();
@@ -55,7 +56,7 @@ pub(crate) async fn convert(
         wanted: &wanted,
     };
     let posted = caller
-        .post(&remote, pair.review_request(version, uid))
+        .post(&remote, pair.review_request(version, uid), find_service)
         .await;
     let response = posted.map_err(|failure| match failure {
         CallFailure::Client(why) => failed(why),

@@ -35,20 +35,48 @@ async fn services_are_mapped_to_urls() {
         ),
         "{text}"
     );
-    let mapped = |url: &str| Caller::new([(("ns".to_owned(), "svc".to_owned()), url.to_owned())]);
-    for wrong in ["http://a", "https:///x", "x"] {
-        let caller = mapped(wrong);
-        let error = chain(&hooks, &caller, &request)
-            .validate(None, None, &mut Vec::new())
-            .await;
-        assert!(error.unwrap_err().message.contains("is mapped to"));
-    }
+    let mapped = |url: &str| Caller::new(vec![ServiceUrl::new("ns", "svc", url).unwrap()]);
     let caller = mapped(&format!("https://127.0.0.1:{}/pre/", server.port));
     chain(&hooks, &caller, &request)
         .validate(None, None, &mut Vec::new())
         .await
         .unwrap();
     assert_eq!(server.paths(), ["pre/allow"]);
+}
+
+#[tokio::test]
+async fn external_names_are_dialled_and_certificates_are_for_the_service() {
+    for (name, is_accepted) in [("svc.ns.svc", true), ("localhost", false)] {
+        let server = Server::start(Identity::signed(&[name])).await;
+        let client = json!({
+            "service": { "namespace": "ns", "name": "svc", "path": "/allow", "port": server.port },
+            "caBundle": STANDARD.encode(&server.bundle),
+        });
+        let hook = with(
+            server.webhook("a.b.c", ""),
+            &json!({ "clientConfig": client }),
+        );
+        let (hooks, caller) = (webhooks(&[hook]), caller());
+        let kind = kind("kopf.dev", "things", &["v1"], &[]);
+        let request = attributes(&kind, Operation::Create);
+        let found = |namespace: &str, name: &str| {
+            assert_eq!((namespace, name), ("ns", "svc"));
+            Some(json!({ "spec": { "type": "ExternalName", "externalName": "localhost" } }))
+        };
+        let mut chain = chain(&hooks, &caller, &request);
+        chain.find_service = &found;
+        let validated = chain.validate(None, None, &mut Vec::new()).await;
+        if is_accepted {
+            validated.unwrap();
+            assert_eq!(server.paths(), ["allow"]);
+        } else {
+            let text = validated.unwrap_err().message;
+            assert!(
+                text.ends_with("x509: certificate is valid for localhost, not svc.ns.svc"),
+                "{text}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

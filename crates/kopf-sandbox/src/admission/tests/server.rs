@@ -196,7 +196,7 @@ async fn answer(
 }
 
 pub(super) fn caller() -> Caller {
-    Caller::new([])
+    Caller::new(Vec::new())
 }
 
 pub(super) fn chain<'a>(
@@ -210,6 +210,7 @@ pub(super) fn chain<'a>(
         attributes,
         convert: &|object, version| convert(object, &version),
         new_uid: &|| "4711".to_owned(),
+        find_service: &|_, _| None,
     }
 }
 

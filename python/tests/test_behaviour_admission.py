@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from typing import Any
 
 import pytest
@@ -186,3 +187,83 @@ def test_missing_servers_are_reported(stage: Stage) -> None:
     with stage.operator(fails=True) as operator:
         operator.join()
     assert "admission" in str(operator.exception).lower()
+
+
+def free_port() -> int:
+    return kopf.WebhookServer._allocate_free_port()
+
+
+def behind_service(stage: Stage) -> dict[str, Any]:
+    """Creates a Service that leads to this machine. Returns it as an option of servers."""
+    port = free_port()
+    stage.cluster.create({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": f"hooks-{port}", "namespace": "default"},
+        "spec": {"type": "ExternalName", "externalName": "localhost"},
+    })
+    return {"namespace": "default", "name": f"hooks-{port}", "port": port}
+
+
+class WrappingServer(kopf.WebhookServer):
+    """A server of a user: it is iterated in the event loop, and requests are served natively."""
+
+    async def __call__(self, fn: Any) -> Any:
+        async for config in super().__call__(fn):
+            yield config
+
+
+class AiohttpServer(kopf.WebhookServer):
+    """A server of a user: requests are served by aiohttp."""
+
+    @staticmethod
+    async def _serve(fn: Any, request: Any) -> Any:
+        return await kopf.WebhookServer._serve(fn, request)
+
+
+@pytest.mark.parametrize("source", ["option", "variable"])
+@pytest.mark.parametrize("cls", [kopf.WebhookServer, kopf.WebhookK3dServer, WrappingServer, AiohttpServer])
+def test_services_are_announced_and_called(
+    stage: Stage, cls: Any, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @kopf.on.validate("kopfexamples", id="check_it")
+    def check(spec: Any, **_: Any) -> None:
+        if spec.get("field") == "denied":
+            raise kopf.AdmissionError("denied behind a service")
+
+    service = behind_service(stage)
+    port = service["port"]
+    options: dict[str, Any] = {"addr": "127.0.0.1", "port": port}
+    if source == "option":
+        options["service"] = service
+    else:
+        monkeypatch.setenv("KOPF_WEBHOOK_SERVICE", f"default/hooks-{port}:{port}")
+    with serve(stage, cls(**options)):
+        configured(stage)
+        plural = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+        (webhook,) = stage.cluster.get(plural, "test.kopf.dev")["webhooks"]
+        announced = webhook["clientConfig"]
+        path = announced["service"].pop("path")
+        assert path.startswith("/check-it-")
+        assert "url" not in announced
+        assert announced["service"] == service
+
+        def is_denied() -> bool:
+            try:
+                stage.create({"field": "denied"})
+            except ClusterError as error:
+                return "denied behind a service" in str(error)
+            return False
+        until(is_denied, "a denial")
+        stage.create({"field": "good"})
+
+
+def test_malformed_variables_fail_the_start(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    kopf.on.validate("kopfexamples", id="v")(lambda **_: None)
+    monkeypatch.setenv("KOPF_WEBHOOK_SERVICE", "hooks.default.svc:443")
+    operator = serve(stage, kopf.WebhookAutoServer())
+    operator.fails = True
+    with operator:
+        operator.join()
+    assert operator.exception is not None
+    text = "".join(traceback.format_exception(operator.exception))
+    assert "'hooks.default.svc:443'" in text or '"hooks.default.svc:443"' in text
+    assert "must be NAMESPACE/NAME:PORT" in text

@@ -407,6 +407,8 @@ def test_dumps_are_imported_and_exported(tmp_path: pathlib.Path) -> None:
 @pytest.mark.native
 @pytest.mark.parametrize(("args", "code", "message"), [
     (["export", "--data", "."], 1, "not a data folder of a sandbox"),
+    (["--service", "ops/op"], 1, "must be NAMESPACE/NAME=https://"),
+    (["--service", "ops/op=http://127.0.0.1"], 1, "must be NAMESPACE/NAME=https://"),
     (["import", "--data", "x", "-f", "absent.yaml"], 1, "absent.yaml"),
     (["--port", "1", "export", "--data", "."], 2, "cannot be combined with a subcommand"),
     (["bogus"], 2, "No such command 'bogus'"),

@@ -251,6 +251,37 @@ def test_objects_in_a_data_folder_are_kept(tmp_path: pathlib.Path) -> None:
         assert cluster.get("customresourcedefinitions", "things.kopf.dev")
 
 
+HOOK = {
+    "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+    "metadata": {"name": "hook"},
+    "webhooks": [{
+        "name": "hook.kopf.dev", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"namespace": "ops", "name": "op"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}],
+    }],
+}
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("services", [{"ops/op": "https://127.0.0.1:1"}, ["ops/op=https://127.0.0.1:1"]])
+def test_services_are_mapped_to_urls(services: Any) -> None:
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+    with testing.sandbox(HOOK, services=services) as cluster:
+        with pytest.raises(testing.ClusterError) as info:
+            cluster.create(config_map)
+    assert 'Post "https://op.ops.svc:443/?timeout=10s": dial tcp 127.0.0.1:1' in str(info.value)
+    with testing.sandbox(HOOK) as cluster, pytest.raises(testing.ClusterError) as info:
+        cluster.create(config_map)
+    assert 'service "op" not found' in str(info.value)
+
+
+@pytest.mark.native
+def test_malformed_services_are_rejected() -> None:
+    cluster = testing.sandbox(services={"op": "https://127.0.0.1:1"})
+    with pytest.raises(ValueError, match="must be NAMESPACE/NAME=https://"), cluster:
+        pass
+
+
 @pytest.mark.native
 def test_unknown_kinds_cannot_be_simulated() -> None:
     cluster = testing.sandbox(simulate="cronjobs")

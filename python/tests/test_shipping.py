@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 import kopf
-from kopf import cli
+from kopf import _kopf, cli
 
 HANDLERS = """
 import dataclasses
@@ -85,6 +85,31 @@ def test_manifests_are_named_after_the_file(handlers: str) -> None:
     # Events of cluster-scoped objects are in the default namespace.
     roles = [item for item in found if item["kind"] == "Role"]
     assert {item["metadata"]["namespace"] for item in roles} == {"a", "default"}
+
+
+def test_pods_know_the_service_of_their_webhooks(
+    tmp_path: pathlib.Path, registry: kopf.OperatorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "hooked.py"
+    path.write_text("import kopf\n\n@kopf.on.validate('pods')\ndef check(**_): ...\n")
+    found = objects(invoke("manifests", "--name", "op", "--namespace", "ops", str(path)))
+    (container,) = find("Deployment", found)["spec"]["template"]["spec"]["containers"]
+    (value,) = (item["value"] for item in container["env"] if item["name"] == "KOPF_WEBHOOK_SERVICE")
+    # What a server in such a pod announces, and where it listens.
+    monkeypatch.setenv("KOPF_WEBHOOK_SERVICE", value)
+    announced = _kopf.announced_webhook_service(kopf.WebhookAutoServer()._options(), None, False)
+    assert announced is not None
+    reference, names, listened = announced
+    service = find("Service", found)
+    (port,) = service["spec"]["ports"]
+    assert reference == {
+        "namespace": service["metadata"]["namespace"],
+        "name": service["metadata"]["name"],
+        "port": port["port"],
+    }
+    assert f"{reference['name']}.{reference['namespace']}.svc" in names
+    targets = {item["name"]: item["containerPort"] for item in container["ports"]}
+    assert targets[port["targetPort"]] == listened
 
 
 def test_chart_is_written_into_a_new_folder(handlers: str, tmp_path: pathlib.Path) -> None:

@@ -38,7 +38,7 @@ class NativeServer:
         self.state = "new"
         self.made.append(self)
 
-    async def start(self, fn: Any) -> dict[str, Any]:
+    async def start(self, fn: Any, serving: Any) -> dict[str, Any]:
         self.state = "started"
         bundle = base64.b64encode(b"pem").decode()
         return {"url": f"https://h:{len(self.made)}", "caBundle": bundle}
@@ -103,10 +103,10 @@ def test_options_are_attributes_with_the_defaults_of_the_original() -> None:
         (WebhookServer(verify_cadata="x", password="s"), {"verify_cadata": b"x", "password": "s"}),
         (WebhookServer(cafile=pathlib.Path("/x")), {"cafile": "/x"}),
         (WebhookServer(extra_sans=iter(["a"])), {"extra_sans": ["a"]}),
-        (WebhookK3dServer(), {"host": "host.k3d.internal"}),
-        (WebhookMinikubeServer(), {"host": "host.minikube.internal"}),
-        (WebhookDockerDesktopServer(), {"host": "host.docker.internal"}),
-        (WebhookK3dServer(host="mine"), {"host": "mine"}),
+        (WebhookK3dServer(), {"default_host": "host.k3d.internal"}),
+        (WebhookMinikubeServer(), {"default_host": "host.minikube.internal"}),
+        (WebhookDockerDesktopServer(), {"default_host": "host.docker.internal"}),
+        (WebhookServer(host="mine"), {"host": "mine"}),
         (WebhookAutoServer(), {}),
     ],
 )
@@ -224,7 +224,71 @@ async def test_detected_hosts_are_used(
     monkeypatch.setattr("kopf._front.serving.guess_host", guess_host)
     await first(WebhookAutoServer())
     await first(WebhookAutoTunnel(port=5))
-    assert [native.options.get("host") for native in made] == ["host.detected"] * 2
+    hosts = [(native.options.get("default_host"), native.options.get("host")) for native in made]
+    assert hosts == [("host.detected", None), (None, "host.detected")]
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(
+    ("service", "options"),
+    [
+        ("ns/op:8443", {"service": ("ns/op", 8443), "path": "/p"}),
+        ("op", {"service": ("op", 443), "path": "/p"}),
+        ({"name": "op"}, {"service": ("op", 443), "path": "/p"}),
+        ({"namespace": "ns", "name": "op", "port": 1, "path": "p/"}, {"service": ("ns/op", 1), "path": "p/"}),
+    ],
+)
+def test_services_are_options(service: Any, options: dict[str, Any]) -> None:
+    found = WebhookServer(service=service, path="/p")._options()
+    assert {key: found[key] for key in options} == options
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(
+    "service",
+    [5, "", "op:", "op:x", "op:0", "op:65536", "a/b/c:443", "op.ns.svc:443", "https://op:443",
+     {}, {"namespace": "ns"}, {"name": ""}, {"name": "Op"}, {"name": 5}, {"name": "op", "port": "x"},
+     {"name": "op", "port": -1}, {"name": "op", "port": True}, {"name": "op", "other": 1}],
+)  # fmt: skip
+def test_invalid_services_are_rejected_with_the_expected_form(service: Any) -> None:
+    with pytest.raises(ValueError, match=r"NAMESPACE/NAME") as info:
+        WebhookServer(service=service)
+    assert "invalid service" in str(info.value)
+
+
+@pytest.mark.native
+def test_paths_of_services_are_those_of_servers_and_accepted_by_api_servers() -> None:
+    with pytest.raises(ValueError, match="differs from the path"):
+        WebhookServer(service={"name": "op", "path": "/a"}, path="/b")
+    with pytest.raises(ValueError, match="invalid path '/A_b'|invalid path \"/A_b\""):
+        WebhookServer(service={"name": "op", "path": "/A_b"})
+
+
+@pytest.mark.native
+async def test_aiohttp_variant_announces_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = WebhookServer._allocate_free_port()
+    monkeypatch.setenv("KOPF_WEBHOOK_SERVICE", "ns/op-webhook:443")
+    for server, name in (
+        (PlainServer(addr="127.0.0.1", port=port), "op-webhook"),
+        (PlainServer(addr="127.0.0.1", port=port, service="ns/other:443"), "other"),
+    ):
+        generator: Any = server(review)
+        try:
+            config = await anext(generator)
+            assert "url" not in config
+            assert config["service"] == {"namespace": "ns", "name": name, "port": 443}
+            bundle = base64.b64decode(config["caBundle"]).decode()
+            context = ssl.create_default_context(cadata=bundle)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=context, server_hostname=f"{name}.ns.svc"
+            )
+            writer.close()
+        finally:
+            await generator.aclose()
+    explicit: Any = PlainServer(addr="127.0.0.1", host="here", insecure=True)
+    assert (await first(explicit))["url"].startswith("http://here:")
+    with pytest.raises(ValueError, match="excludes a host"):
+        await first(PlainServer(service="ns/op:1", host="here"))
 
 
 def ngrok(folder: pathlib.Path, code: str) -> pathlib.Path:

@@ -61,5 +61,8 @@ mod _kopf {
     #[pymodule_export]
     use crate::stopping::StopFlag;
     #[pymodule_export]
-    use crate::webhooks::{Answer, NativeServer, PyServing, build_certificate};
+    use crate::webhooks::{
+        Answer, NativeServer, PyServing, announced_webhook_service, build_certificate,
+        check_webhook_service,
+    };
 }

@@ -10,7 +10,7 @@ use kopf_core::sync::Mutex;
 use kopf_inspect::{Cluster, Page, Storages};
 use kopf_sandbox::manifests::{Manifests, dropped_owners};
 use kopf_sandbox::simulation::Simulation;
-use kopf_sandbox::{Listen, Listening};
+use kopf_sandbox::{Listen, Listening, ServiceUrl};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -29,6 +29,7 @@ pub(crate) struct Sandbox {
     data: Option<PathBuf>,
     seed: Option<u64>,
     simulation: Option<Simulation>,
+    services: Vec<ServiceUrl>,
     /// Fault rules in YAML.
     faults: Option<String>,
     manifests: Manifests,
@@ -62,6 +63,7 @@ impl Sandbox {
             data: get(options, "data")?,
             seed: get(options, "seed")?,
             simulation: simulation(options)?,
+            services: services(options)?,
             faults: get(options, "faults")?,
             manifests: parse("manifest", get(options, "manifests")?.unwrap_or_default())?,
             dumps: parse("dump", get(options, "dumps")?.unwrap_or_default())?,
@@ -146,6 +148,14 @@ fn simulation(options: &Bound<'_, PyDict>) -> PyResult<Option<Simulation>> {
     Ok(Some(simulation))
 }
 
+/// Parses the mapped Services of webhooks.
+fn services(options: &Bound<'_, PyDict>) -> PyResult<Vec<ServiceUrl>> {
+    let services = get::<Vec<String>>(options, "services")?.unwrap_or_default();
+    let services = services.iter().map(|service| service.parse());
+    let services: Result<_, kopf_sandbox::InvalidServiceUrl> = services.collect();
+    services.map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// Parses manifests. Errors contain the numbers of the manifests.
 fn parse(title: &str, texts: Vec<String>) -> PyResult<Manifests> {
     let texts = texts.into_iter().enumerate();
@@ -227,6 +237,9 @@ impl Sandbox {
             }
             if let Some(simulation) = self.simulation.clone() {
                 builder = builder.simulate(simulation);
+            }
+            for service in &self.services {
+                builder = builder.service(service.clone());
             }
             let sandbox = builder.build()?;
             let mut loaded = self.dumps.restore(&sandbox).await?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kopf_core::admission::{
-    ClientConfig, Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer,
+    ClientConfig, Incoming, InvalidService, Refusal, SERVER_PORT, ServerError, ServiceReference,
+    Serving, Shutdown, WebhookServer,
 };
 use kopf_core::sync::Mutex;
 use kopf_webhooks::{AutoTunnel, NgrokTunnel, Server, Verify};
@@ -47,13 +48,14 @@ pub(crate) fn server(
 
 /// Creates a native server.
 pub(crate) fn native(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Server> {
-    let mut server = match kind {
-        "k3d" => Server::k3d(),
-        "minikube" => Server::minikube(),
-        "docker_desktop" => Server::docker_desktop(),
-        "auto" => Server::auto(),
+    let mut server = match (kind, get::<(String, u16)>(options, "service")?) {
+        (_, Some((name, port))) => Server::service(name, port),
+        ("auto", None) => Server::auto(),
         _ => Server::new(),
     };
+    if let Some(host) = get::<String>(options, "default_host")? {
+        server = server.default_host(host);
+    }
     macro_rules! set {
         ($($name:ident: $type:ty),* $(,)?) => {$(
             if let Some(value) = get::<$type>(options, stringify!($name))? {
@@ -223,6 +225,21 @@ impl PyServing {
         });
     }
 
+    /// Resolves the future with the namespace of the operator, or `None`.
+    fn namespace(&self, future: Py<PyAny>) {
+        let (operator, front) = (Arc::clone(&self.operator), Arc::clone(&self.front));
+        self.front.host(async move {
+            let namespace = operator.namespace().await;
+            resolve(&front, &future, Ok(namespace.into()));
+        });
+    }
+
+    /// `True` if servers without an address must listen on the loopback interface only.
+    #[getter]
+    fn is_loopback(&self) -> bool {
+        self.operator.is_loopback()
+    }
+
     /// Announces a client config.
     fn announce(&self, config: &Bound<'_, PyAny>) -> PyResult<()> {
         let config: ClientConfig = serde_json::from_value(from_python(config)?)
@@ -264,8 +281,14 @@ impl NativeServer {
         })
     }
 
-    /// Starts the server. Returns a future of the client config.
-    fn start(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    /// Starts the server for the operator. Returns a future of the client config.
+    #[pyo3(signature = (function, serving=None))]
+    fn start(
+        &self,
+        py: Python<'_>,
+        function: Py<PyAny>,
+        serving: Option<&Bound<'_, PyServing>>,
+    ) -> PyResult<Py<PyAny>> {
         let front = Front::current(py)?;
         let new_future = || front.bridge.call_method0(py, "new_future");
         let (announced, ended) = (new_future()?, new_future()?);
@@ -279,6 +302,7 @@ impl NativeServer {
         let forwarding = Arc::new(Forwarding {
             front: Arc::clone(&front),
             function: Arc::new(function),
+            operator: serving.map(|serving| Arc::clone(&serving.get().operator)),
             announced: Mutex::new(Some(announced)),
         });
         let shutdown: Shutdown = Box::pin(async move {
@@ -311,6 +335,8 @@ impl NativeServer {
 struct Forwarding {
     front: Arc<Front>,
     function: Arc<Py<PyAny>>,
+    /// The operator whose server of a user this one is a part of.
+    operator: Option<Arc<dyn Serving>>,
     announced: Mutex<Option<Py<PyAny>>>,
 }
 
@@ -348,6 +374,18 @@ impl Serving for Forwarding {
 
     fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
         async { None }.boxed()
+    }
+
+    fn namespace(&self) -> BoxFuture<'_, Option<String>> {
+        match &self.operator {
+            Some(operator) => operator.namespace(),
+            None => async { None }.boxed(),
+        }
+    }
+
+    fn is_loopback(&self) -> bool {
+        let operator = self.operator.as_ref();
+        operator.is_some_and(|operator| operator.is_loopback())
     }
 }
 
@@ -402,6 +440,38 @@ impl Answer {
             let _ = sender.send(result);
         }
     }
+}
+
+/// Checks the Service of a server: its name (`NAME` or `NAMESPACE/NAME`), port and root path.
+#[pyfunction]
+pub(crate) fn check_webhook_service(name: &str, port: u16, path: Option<&str>) -> PyResult<()> {
+    let invalid = |error: InvalidService| PyValueError::new_err(error.to_string());
+    // Any namespace will do for the check of a name without one.
+    let service = ServiceReference::new(name, port, "default").map_err(invalid)?;
+    let checked = service.with_path(path.unwrap_or_default());
+    checked.map(drop).map_err(invalid)
+}
+
+/// Returns what a server with these options announces instead of a URL: the Service, the names of its
+/// certificate, and the default port of the server. `None` for a URL.
+#[pyfunction]
+pub(crate) fn announced_webhook_service<'py>(
+    py: Python<'py>,
+    options: &Bound<'py, PyDict>,
+    namespace: Option<&str>,
+    is_local: bool,
+) -> PyResult<Option<(Bound<'py, PyAny>, [String; 3], u16)>> {
+    let invalid = |text: String| PyValueError::new_err(text);
+    let service = native("server", options)?.announced_service(namespace, is_local);
+    let Some(service) = service.map_err(|error| invalid(error.to_string()))? else {
+        return Ok(None);
+    };
+    let path = get::<String>(options, "path")?.unwrap_or_default();
+    let service = service.with_path(&path);
+    let service = service.map_err(|error| invalid(error.to_string()))?;
+    let names = service.dns_names();
+    let reference = serde_json::to_value(service).map_err(|error| invalid(error.to_string()))?;
+    Ok(Some((to_python(py, &reference)?, names, SERVER_PORT)))
 }
 
 /// Returns a certificate for these names with its authority, and its private key, in PEM.

@@ -5,7 +5,8 @@ import kopf
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_):
-    # Detects the address at which a local cluster reaches this process; generates a certificate.
+    # Announces the Service of its pod in a cluster, otherwise the address at which a local cluster reaches this
+    # process; generates a certificate.
     settings.admission.server = kopf.WebhookAutoServer()
     # The name of the webhook configurations, which the operator keeps up to date.
     settings.admission.managed = "auto.kopf.dev"

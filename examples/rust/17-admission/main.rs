@@ -22,7 +22,8 @@ use kopf::{DryRun, Patch, SettingsMut, Status, UserInfo, Warnings};
 
 #[kopf::on::startup]
 fn configure(mut settings: SettingsMut) {
-    // Detects the address at which a local cluster reaches this process; generates a certificate.
+    // Announces the Service of its pod in a cluster, otherwise the address at which a local cluster reaches this
+    // process; generates a certificate.
     settings.admission.server = Some(Arc::new(Server::auto()));
     // The name of the webhook configurations, which the operator keeps up to date.
     settings.admission.managed = Some("auto.kopf.dev".to_owned());

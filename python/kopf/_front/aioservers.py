@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp.web
 
+from kopf._front import serving
 from kopf._front.errors import AmbiguousResourceError, UnknownResourceError, WebhookError
 
 if TYPE_CHECKING:
@@ -28,24 +29,30 @@ async def serve(server: WebhookServer, fn: WebhookFn) -> AsyncIterator[WebhookCl
     async def handle(request: aiohttp.web.Request) -> aiohttp.web.StreamResponse:
         return await server._serve(fn, request)
 
+    options = server._options()
+    announced = await serving.announced_service(options)
+    reference, names, default_port = announced or (None, [], 0)
+    server._service_names = names
     cadata, context = server._build_ssl()
-    path = server.path.rstrip("/") if server.path else ""
+    path = (options.get("path") or "").rstrip("/")
     path = f"/{path}" if path and not path.startswith("/") else path
     app = aiohttp.web.Application()
     app.add_routes([aiohttp.web.post(f"{path}/{{id:.*}}", handle)])
     runner = aiohttp.web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        port = server.port or server._allocate_free_port()
+        port = server.port or default_port or server._allocate_free_port()
         # The port can be reused immediately when the server restarts.
         site = aiohttp.web.TCPSite(
             runner, server.addr or None, port, ssl_context=context, reuse_port=True
         )
         await site.start()
-        schema = "http" if context is None else "https"
-        listening = server._get_accessible_addr(server.addr)
-        host = server.host or server.DEFAULT_HOST or listening
-        config: Any = {"url": server._build_url(schema, host, port, server.path or "")}
+        config: Any = {"service": reference}
+        if reference is None:
+            schema = "http" if context is None else "https"
+            listening = server._get_accessible_addr(server.addr)
+            host = server.host or server.DEFAULT_HOST or listening
+            config = {"url": server._build_url(schema, host, port, options.get("path") or "")}
         if cadata is not None:
             config["caBundle"] = base64.b64encode(cadata).decode("ascii")
         yield config
@@ -105,7 +112,7 @@ def build_ssl(server: WebhookServer) -> tuple[bytes | None, ssl.SSLContext | Non
 def _load_generated(server: WebhookServer, context: ssl.SSLContext) -> bytes:
     listening = server._get_accessible_addr(server.addr)
     host = server.host or server.DEFAULT_HOST or listening
-    names = list(dict.fromkeys([host, listening, *server.extra_sans]))
+    names = list(dict.fromkeys([*server._service_names, host, listening, *server.extra_sans]))
     certificate, key = server.build_certificate(names, server.password)
     # The ssl module reads certificates only from files.
     with tempfile.NamedTemporaryFile() as cert_file, tempfile.NamedTemporaryFile() as key_file:

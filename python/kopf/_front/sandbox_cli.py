@@ -51,6 +51,8 @@ class _Sandbox(click.Group):
 @click.option("--ready-after", type=float, metavar="SECONDS", help="Delay of simulated pods.")
 @click.option("--faults", type=click.Path(exists=True, dir_okay=False), help="Rules of faults.")
 @click.option("--seed", type=int, help="Number that makes uids and faults repeatable.")
+@click.option("--service", "services", multiple=True, metavar="NAMESPACE/NAME=URL",
+              help="URL of the server behind a Service of webhooks; repeatable.")
 @click.option("-f", "--filename", "filenames", multiple=True, help="Manifest; repeatable.")
 @click.option("--dump", "dumps", multiple=True,
               help="Manifest of objects to store unchanged, with uids; repeatable.")

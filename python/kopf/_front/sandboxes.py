@@ -49,6 +49,8 @@ class sandbox(ClusterClient):
       annotation `sandbox.kopf.dev/simulate` of an object makes it fail.
     - `faults` is a file with fault rules, or a list of such rules as dicts.
     - `seed` makes uids, generated names and faults repeatable.
+    - `services` maps Services of webhooks, which no pods stand behind, to the URLs of their servers:
+      `{"operators/my-webhooks": "https://127.0.0.1:9443"}`, or strings `NAMESPACE/NAME=URL`.
 
         with sandbox("crd.yaml", {"kind": "KopfExample", ...}) as cluster:
             with KopfRunner(["run", "-A", "operator.py"]):
@@ -68,6 +70,7 @@ class sandbox(ClusterClient):
         address: str | None = None,
         kubeconfig: str | os.PathLike[str] | None = None,
         dumps: Iterable[Manifest] = (),
+        services: Mapping[str, str] | Iterable[str] = (),
     ) -> None:
         super().__init__()
         #: A warning about dropped references to owners that are not among the loaded objects.
@@ -83,6 +86,7 @@ class sandbox(ClusterClient):
             "seed": seed,
             "port": port,
             "address": address,
+            "services": _mapped(services) or None,
         }
         self._chosen = None if kubeconfig is None else pathlib.Path(kubeconfig)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -179,6 +183,12 @@ class sandbox(ClusterClient):
         descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def _mapped(services: Mapping[str, str] | Iterable[str]) -> list[str]:
+    if isinstance(services, Mapping):
+        return [f"{service}={url}" for service, url in services.items()]
+    return list(services)
 
 
 def _check_replaceable(path: pathlib.Path) -> None:

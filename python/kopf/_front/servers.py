@@ -1,7 +1,7 @@
 """Servers of admission webhooks.
 
-A server is called with a function that reviews requests, and yields its client configs: the URL and
-the CA bundle by which the API server reaches it. Subclasses and wrappers can rewrite these configs.
+A server is called with a function that reviews requests, and yields its client configs: the URL or the
+Service, and the CA bundle, by which the API server reaches it. Subclasses and wrappers can rewrite these configs.
 Requests are served natively. The aiohttp variant is used with `context=` or in subclasses that
 override one of the methods beginning with an underscore.
 """
@@ -13,8 +13,8 @@ import base64
 import hashlib
 import os
 import pathlib
-from collections.abc import AsyncIterator, Collection, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     import ssl
@@ -35,6 +35,9 @@ __all__ = [
 _T = TypeVar("_T")
 
 StrPath = str | os.PathLike[str]
+
+#: The port of Services unless they have another one.
+_SERVICE_PORT = 443
 
 #: The methods that only the aiohttp variant calls.
 _AIOHTTP_METHODS = ("_serve", "_build_ssl", "_build_url", "_allocate_free_port")
@@ -71,6 +74,17 @@ class WebhookServer(WebhookContextManager):
 
     Without `certfile` and `pkeyfile`, a CA and a certificate signed by it are generated. Changes to
     these files and to `cafile` are detected within `file_check_interval` seconds.
+
+    In a cluster, API servers reach pods through a Service. With `service`, the server announces that
+    Service instead of a URL, listens on port 9443 unless `port` is set, and generates its certificate
+    for the names of the Service:
+
+        kopf.WebhookServer(service={"namespace": "operators", "name": "my-operator", "port": 443})
+        kopf.WebhookServer(service="operators/my-operator:443")
+
+    The `namespace` defaults to that of the operator, the `port` (of the Service) to 443, and the `path`
+    to that of the server. Without `service` and `host`, the Service in the environment variable
+    `KOPF_WEBHOOK_SERVICE` is announced, which is set in the pods of generated manifests.
     """
 
     DEFAULT_HOST: str | None = None
@@ -93,6 +107,10 @@ class WebhookServer(WebhookContextManager):
     verify_capath: StrPath | None
     verify_cadata: str | bytes | None
     file_check_interval: float
+    service: str | Mapping[str, Any] | None
+
+    #: The names of the announced Service, for a generated certificate of the aiohttp variant.
+    _service_names: Collection[str] = ()
 
     def __init__(
         self,
@@ -115,6 +133,7 @@ class WebhookServer(WebhookContextManager):
         verify_capath: StrPath | None = None,
         verify_cadata: str | bytes | None = None,
         file_check_interval: float = 60.0,
+        service: str | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.addr = addr
@@ -135,6 +154,8 @@ class WebhookServer(WebhookContextManager):
         self.verify_capath = verify_capath
         self.verify_cadata = verify_cadata
         self.file_check_interval = file_check_interval
+        self.service = service
+        _Service.parse(service, path)
 
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serves reviews until the iteration ends; yields a config at each start of the server."""
@@ -155,9 +176,11 @@ class WebhookServer(WebhookContextManager):
     async def _native(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         from kopf import _kopf
 
+        from kopf._front import serving
+
         server = _kopf.NativeWebhookServer(self._options())
         try:
-            starting = server.start(fn)
+            starting = server.start(fn, serving.current_serving())
         except LookupError:
             # Outside of an operator, there is no engine to serve requests.
             async for fallback in self._serve_by_aiohttp(fn):
@@ -183,11 +206,14 @@ class WebhookServer(WebhookContextManager):
     def _options(self) -> dict[str, Any]:
         """Returns the options of the native server, without the unset ones."""
         paths = ("cafile", "certfile", "pkeyfile", "verify_cafile", "verify_capath")
+        service = _Service.parse(self.service, self.path)
         options: dict[str, Any] = {
             "addr": self.addr,
             "port": self.port,
-            "path": self.path,
-            "host": self.host or self.DEFAULT_HOST,
+            "path": self.path if service is None else service.path,
+            "host": self.host or None,
+            "default_host": self.DEFAULT_HOST,
+            "service": None if service is None else (service.name, service.port),
             "cadata": self.cadata,
             "password": self.password,
             "verify_cadata": _to_bytes(self.verify_cadata),
@@ -271,6 +297,51 @@ class WebhookServer(WebhookContextManager):
         from kopf import _kopf
 
         return _kopf.build_certificate(list(hostnames), password)
+
+
+class _Service(NamedTuple):
+    """A Service in front of a server."""
+
+    #: `NAME` or `NAMESPACE/NAME`.
+    name: str
+    port: int
+    path: str | None
+
+    @classmethod
+    def parse(cls, given: Any, path: str | None) -> _Service | None:
+        """Reads the option of a server with this root path; raises an error if it is invalid."""
+        if given is None:
+            return None
+        if isinstance(given, str):
+            name, colon, port = given.partition(":")
+            fields: dict[str, Any] = {"name": name, "port": port if colon else _SERVICE_PORT}
+        elif isinstance(given, Mapping):
+            fields = {key: value for key, value in given.items() if value is not None}
+        else:
+            raise _invalid_service(given)
+        if not {"name"} <= fields.keys() <= {"namespace", "name", "port", "path"}:
+            raise _invalid_service(given)
+        texts = [fields[key] for key in ("namespace", "name", "path") if key in fields]
+        number = str(fields.get("port", _SERVICE_PORT))
+        is_port = number.isascii() and number.isdigit() and 0 < int(number) < 65536
+        if not is_port or not all(isinstance(text, str) for text in texts):
+            raise _invalid_service(given)
+        own: str | None = fields.get("path", path)
+        if None not in (own, path) and str(own).strip("/") != str(path).strip("/"):
+            raise ValueError(f"the path {own!r} of the service differs from the path {path!r} of the server")
+        name = "/".join([fields[key] for key in ("namespace", "name") if key in fields])
+
+        from kopf import _kopf
+
+        _kopf.check_webhook_service(name, int(number), own)
+        return cls(name, int(number), own)
+
+
+def _invalid_service(given: Any) -> ValueError:
+    return ValueError(
+        f"invalid service {given!r}: must be a mapping with the name, and optionally the namespace, port "
+        f"and path, of a Service, or a string NAMESPACE/NAME:PORT, such as 'operators/my-operator:443'"
+    )
 
 
 class WebhookK3dServer(WebhookServer):

@@ -13,7 +13,7 @@ from kopf._front.errors import AmbiguousResourceError, MissingDataError, Unknown
 if TYPE_CHECKING:
     from kopf._kopf import Answer, Engine, Serving
 
-__all__ = ["ServingMixin", "guess_host"]
+__all__ = ["ServingMixin", "announced_service", "current_serving", "guess_host"]
 
 serving_var: contextvars.ContextVar[Serving] = contextvars.ContextVar("kopf_serving")
 """The interface of the operator for the running webhook server."""
@@ -141,6 +141,30 @@ async def _review(
     except Exception as exc:
         kinds = [kind for kind, cls in REFUSALS.items() if isinstance(exc, cls)]
         answer.refuse(kinds[0] if kinds else "internal", str(exc) or repr(exc))
+
+
+def current_serving() -> Serving | None:
+    """Returns the interface of the operator whose server runs in this context."""
+    return serving_var.get(None)
+
+
+async def announced_service(
+    options: dict[str, Any],
+) -> tuple[dict[str, Any], list[str], int] | None:
+    """Returns the Service that a server with these options announces, if it announces one.
+
+    It comes with the names for the certificate and the default port of the server.
+    """
+    from kopf import _kopf
+
+    serving = serving_var.get(None)
+    namespace: str | None = None
+    if serving is not None and "/" not in options.get("service", ["/"])[0]:
+        future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        serving.namespace(future)
+        namespace = await future
+    is_local = serving is not None and serving.is_loopback and options.get("addr") is None
+    return _kopf.announced_webhook_service(options, namespace, is_local)
 
 
 async def guess_host() -> str | None:

@@ -110,7 +110,7 @@ class WebhookNgrokTunnel(WebhookContextManager):
 
 
 class WebhookAutoTunnel(ClusterDetector, WebhookContextManager):
-    """A local server for local clusters, and a tunnel for all others."""
+    """A server for local clusters and behind the Service of its pod, and a tunnel for all others."""
 
     addr: str | None
     port: int | None
@@ -130,9 +130,11 @@ class WebhookAutoTunnel(ClusterDetector, WebhookContextManager):
 
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serves reviews until the iteration ends."""
-        host = await self.guess_host()
         server: WebhookServer | WebhookNgrokTunnel
-        if host is None:
+        # In a pod of generated manifests; the server announces its Service.
+        is_in_pod = bool(os.environ.get("KOPF_WEBHOOK_SERVICE"))
+        host = None if is_in_pod else await self.guess_host()
+        if host is None and not is_in_pod:
             server = WebhookNgrokTunnel(addr=self.addr, port=self.port, path=self.path)
         else:
             server = WebhookServer(addr=self.addr, port=self.port, path=self.path, host=host)

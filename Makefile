@@ -132,6 +132,10 @@ extended: need-cargo languages
 	@echo "New projects in both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"
+	@echo "Helm charts, rendered and compared with the manifests…"
+	@cargo build --quiet --package kopf-examples --bin 17-admission
+	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && PYTHONPATH="$$PWD/python" KOPF_CACHE="$(CACHE)" \
+		tests/helm.sh "$${CARGO_TARGET_DIR:-target}/debug/17-admission" "$$venv/bin/python"
 	@echo "100 exits of Python operators during work…"
 	@KOPF_CACHE="$(CACHE)" KOPF_TEST_EXITS=$(or $(EXITS),102) python/test.sh \
 		python/tests/test_behaviour_process.py -k exits_during_work

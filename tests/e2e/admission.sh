@@ -219,4 +219,28 @@ kill -TERM "$second" "$pid"
 wait "$second" "$pid"
 pid="" second=""
 
+# In a pod of generated manifests, the Service of the pod is announced. Here, an external name leads to this machine.
+services() { kubectl get "$1" auto.kopf.dev --output jsonpath='{.webhooks[*].clientConfig.service.name}' 2>/dev/null; }
+behind_service() { [ "$(services validatingwebhookconfiguration)" = "op-webhook op-webhook op-webhook" ]; }
+# The port of the reference is that of the server, on which Services of generated manifests lead.
+kubectl --namespace "$ns" create service externalname op-webhook --external-name localhost >/dev/null
+KOPF_WEBHOOK_SERVICE="$ns/op-webhook:9443" "$operator" run --standalone --all-namespaces --log-format plain \
+    >"$work/operator.log" 2>&1 &
+pid=$!
+within 30 behind_service && [ "$(services mutatingwebhookconfiguration)" = op-webhook ]
+verdict "the Service of a pod is announced" $?
+within 30 asked
+verdict "webhooks are called through the Service" $?
+says "created" create --dry-run=server -f - <<'OBJECT'
+{"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "served"}, "spec": {"field": "new"}}
+OBJECT
+verdict "a creation is admitted through the Service" $?
+kill -TERM "$pid"
+wait "$pid"
+pid=""
+KOPF_WEBHOOK_SERVICE="op-webhook.$ns.svc:443" "$operator" run --standalone --all-namespaces --log-format plain \
+    >"$work/operator.log" 2>&1
+[ $? -ne 0 ] && logged "must be NAMESPACE/NAME:PORT"
+verdict "a malformed Service fails the start with the expected form" $?
+
 summary

@@ -25,7 +25,7 @@ explain() { tail -n 5 "$work/answer" | cut -c1-300 | sed 's/^/        > /'; }
 
 # A dry run does not create the namespace for the objects after it.
 kubectl create namespace tenants >/dev/null || exit 1
-for file in crds tenant-onboarding tenant-nats; do
+for file in crds tenant-onboarding tenant-nats reviewer; do
     kubectl apply --server-side --dry-run=server --force-conflicts -f "$root/examples/deploy/$file.yaml" >"$work/answer" 2>&1
     verdict "$file.yaml is accepted" $?
 done

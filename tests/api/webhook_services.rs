@@ -25,7 +25,7 @@ async fn create(api: &Api) -> ApiResponse {
     api.create(&path, &object).await
 }
 
-/// Whether the Service of a webhook exists: servers notice a new one with a delay.
+/// Existence of the Service of a webhook. Servers notice a new one with a delay.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Existence {
     Absent,

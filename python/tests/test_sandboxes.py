@@ -207,6 +207,7 @@ def test_options_are_passed_to_the_native_sandbox(
         {"simulate": True, "faults": rules},
         {"simulate": ["pods", "jobs"], "ready_after": 0.5, "faults": [{"fault": "reset"}]},
         {"simulate": "services", "data": tmp_path, "seed": 7},
+        {"simulate": True, "answers": [{"pod": "db-*", "logs": "ready"}]},
     ]
     for given in options:
         with testing.sandbox(**given):
@@ -216,10 +217,11 @@ def test_options_are_passed_to_the_native_sandbox(
         {"simulate": "all", "faults": "- {fault: reset}"},
         {"simulate": "pods,jobs", "ready_after": 0.5, "faults": '[{"fault": "reset"}]'},
         {"simulate": "services", "data": str(tmp_path), "seed": 7},
+        {"simulate": "all", "answers": '[{"pod": "db-*", "logs": "ready"}]'},
     ]
 
 
-_OPTIONS = {"simulate", "ready_after", "faults", "data", "seed"}
+_OPTIONS = {"simulate", "ready_after", "answers", "faults", "data", "seed"}
 
 
 @pytest.mark.native
@@ -241,6 +243,28 @@ def test_simulated_deployments_become_available() -> None:
         cluster.wait(
             "deployments", "web", lambda obj: obj.get("status", {}).get("readyReplicas") == 1
         )
+
+
+@pytest.mark.native
+def test_simulated_containers_have_scripted_logs() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "db-0", "namespace": "default"},
+        "spec": {"containers": [{"name": "db", "image": "db"}]},
+    }
+    answers = [{"pod": "db-*", "logs": "ready"}]
+    with testing.sandbox(pod, simulate=True, ready_after=0.01, answers=answers) as cluster:
+        cluster.wait("pods", "db-0", lambda obj: obj.get("status", {}).get("phase") == "Running")
+        path = "/api/v1/namespaces/default/pods/db-0/log"
+        assert cluster.request("GET", path) == {"message": "ready"}
+
+
+@pytest.mark.native
+def test_invalid_answers_are_rejected() -> None:
+    cluster = testing.sandbox(simulate=True, answers=[{"pod": "db-0"}])
+    with pytest.raises(ValueError, match="answers: answer 1: must have either `logs` or `command`"), cluster:
+        pass
 
 
 @pytest.mark.native

@@ -46,6 +46,7 @@ mod identity;
 mod idle_watches;
 mod immutable_fields;
 mod json_patch;
+mod layout;
 mod list_order;
 mod managers;
 mod match_conditions;

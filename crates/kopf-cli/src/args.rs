@@ -150,9 +150,10 @@ pub(crate) struct SandboxOptions {
 
     /// Simulate workload controllers: a list of kinds, or all
     ///
-    /// Kinds are pods, replicasets, deployments, statefulsets, daemonsets, jobs, services and
-    /// persistentvolumeclaims, separated by commas. Pods are bound to a node and become ready,
-    /// workloads create pods, services get addresses and EndpointSlices, claims are bound. The
+    /// Kinds are pods, replicasets, deployments, statefulsets, daemonsets, jobs, services,
+    /// persistentvolumeclaims and namespaces, separated by commas. Pods are bound to a node and
+    /// become ready, workloads create pods, services get addresses, EndpointSlices and Endpoints,
+    /// claims are bound, namespaces get the service account default and kube-root-ca.crt. The
     /// annotation sandbox.kopf.dev/simulate of an object makes it fail: crash-loop, oom-kill,
     /// image-pull-error, never-ready or pending.
     #[arg(long, value_name = "KINDS")]
@@ -169,6 +170,15 @@ pub(crate) struct SandboxOptions {
     /// not exist. The certificate of the server must be for NAME.NAMESPACE.svc, as in a cluster.
     #[arg(long, value_name = "SERVICE=URL")]
     pub(crate) service: Vec<ServiceUrl>,
+
+    /// Logs of simulated containers and results of commands in them: a YAML or JSON file
+    ///
+    /// A list of answers such as {pod: db-*, logs: ready} and {pod: db-0, command: [pg_isready],
+    /// stdout: ok, stderr: "", exitCode: 0}, optionally with a namespace and a container. A command
+    /// matches if it starts with the given words; * stands for any characters. The last matching
+    /// answer applies. Other logs are empty, and other commands fail with the exit code 127.
+    #[arg(long, value_name = "FILE", requires = "simulate")]
+    pub(crate) answers: Option<PathBuf>,
 
     /// Command to run on the sandbox, with its arguments
     ///

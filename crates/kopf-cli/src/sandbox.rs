@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kopf_sandbox::manifests::{self, Loaded, Manifests};
+use kopf_sandbox::simulation::{Answer, Simulation};
 use kopf_sandbox::{Cleanup, KubeconfigFile, Listen, Listening, Sandbox};
 
 use crate::args::SandboxOptions;
@@ -47,13 +48,10 @@ pub(crate) async fn run(
     for service in &options.service {
         builder = builder.service(service.clone());
     }
-    if let Some(simulation) = options.simulate.clone() {
-        builder = builder.simulate(match options.ready_after {
-            Some(delay) => simulation.ready_after(delay),
-            None => simulation,
-        });
+    if let Some(simulation) = simulation(options)? {
+        builder = builder.simulate(simulation);
     }
-    let faults = options.faults.as_deref().map(read_faults).transpose()?;
+    let faults = options.faults.as_deref().map(read).transpose()?;
     let sandbox = builder
         .build()
         .map_err(|error| Failure::new("cannot start the sandbox", &error))?;
@@ -119,6 +117,24 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the simulation with its timing and answers.
+fn simulation(options: &SandboxOptions) -> Result<Option<Simulation>, Failure> {
+    let Some(mut simulation) = options.simulate.clone() else {
+        return Ok(None);
+    };
+    if let Some(delay) = options.ready_after {
+        simulation = simulation.ready_after(delay);
+    }
+    if let Some(path) = &options.answers {
+        let answers = Answer::parse(&read(path)?).map_err(|error| {
+            Failure::new(format!("invalid answers in {}", path.display()), &error)
+                .advise("see kopf sandbox --help for the fields of answers")
+        })?;
+        simulation = simulation.answers(answers);
+    }
+    Ok(Some(simulation))
+}
+
 fn farewell(cleanup: Cleanup, data: Option<&Path>) -> String {
     let objects = match data {
         Some(folder) => format!("the objects are kept in {}", folder.display()),
@@ -147,7 +163,7 @@ async fn unless_interrupted<T>(
     }
 }
 
-fn read_faults(path: &Path) -> Result<String, Failure> {
+fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|error| Failure::new(format!("cannot read {}", path.display()), &error))
 }

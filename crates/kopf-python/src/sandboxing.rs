@@ -9,7 +9,7 @@ use kopf_core::failure::describe;
 use kopf_core::sync::Mutex;
 use kopf_inspect::{Cluster, Page, Storages};
 use kopf_sandbox::manifests::{Manifests, dropped_owners};
-use kopf_sandbox::simulation::Simulation;
+use kopf_sandbox::simulation::{Answer, Simulation};
 use kopf_sandbox::{Listen, Listening, ServiceUrl};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,6 +20,9 @@ use tokio::task::JoinSet;
 
 use crate::convert::to_python;
 use crate::declaring::get;
+
+/// Threads that serve requests. With one, a costly request would delay all others.
+const WORKERS: usize = 4;
 
 /// A Kubernetes API server in this process.
 #[pyclass(frozen, module = "kopf._kopf")]
@@ -145,6 +148,12 @@ fn simulation(options: &Bound<'_, PyDict>) -> PyResult<Option<Simulation>> {
         })?;
         simulation = simulation.ready_after(delay);
     }
+    if let Some(text) = get::<String>(options, "answers")? {
+        let answers = Answer::parse(&text);
+        let answers =
+            answers.map_err(|error| PyValueError::new_err(format!("answers: {error}")))?;
+        simulation = simulation.answers(answers);
+    }
     Ok(Some(simulation))
 }
 
@@ -220,7 +229,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 impl Sandbox {
     fn run(&self) -> Result<(Running, Option<String>), AnyError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
+            .worker_threads(WORKERS)
             .thread_name("kopf-sandbox")
             .enable_all()
             .build()?;

@@ -12,6 +12,11 @@ use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody}
 /// The error of a body that a fault interrupts.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
+/// Marks a response whose body goes on until something ends it: a watch. Other bodies are sent
+/// completely before an orderly shutdown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unending;
+
 /// The body of a response of the [`Service`](crate::Service).
 pub struct Body(UnsyncBoxBody<Bytes, BodyError>);
 

@@ -20,11 +20,12 @@ use crate::request::body;
 use crate::request::duration;
 use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
-use crate::respond;
+use crate::respond::{self, Layout};
 use crate::rights::{Access, Action};
 use crate::selectors::FieldSelector;
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
+use crate::verbs::containers::ContainerPart;
 use crate::verbs::perform::perform;
 use crate::verbs::reviews::is_review;
 use crate::verbs::{Call, Target};
@@ -43,14 +44,12 @@ where
         return respond::error(&ApiError::unavailable("the sandbox has ended"));
     }
     let (parts, body) = request.into_parts();
-    let user = match identify(cluster, &parts, in_process) {
-        Ok(user) => user,
-        Err(rejection) => return respond::error(&rejection),
+    let layout = Layout::of(&parts, &cluster.ids);
+    let response = match identify(cluster, &parts, in_process) {
+        Ok(user) => dispatch(cluster, &parts, body, user).await,
+        Err(rejection) => Err(rejection),
     };
-    match dispatch(cluster, &parts, body, user).await {
-        Ok(response) => response,
-        Err(rejection) => respond::error(&rejection),
-    }
+    layout.apply(response.unwrap_or_else(|rejection| respond::error(&rejection)))
 }
 
 fn identify(cluster: &Cluster, parts: &Parts, in_process: bool) -> Result<UserInfo> {
@@ -152,7 +151,15 @@ where
                 .unwrap_or_default(),
         }),
     )?;
-    check_verb(kind, version, verb, &path)?;
+    let part = ContainerPart::of(cluster, kind, &path);
+    match part {
+        // As a real server since 1.35, whatever the method of the request.
+        Some(ContainerPart::Exec) if verb != Verb::Create => {
+            authorize_exec(cluster, &user, &path)?;
+        }
+        Some(_) => {}
+        None => check_verb(kind, version, verb, &path)?,
+    }
     let facts = RequestFacts {
         verb,
         group: &path.group,
@@ -174,6 +181,9 @@ where
             response.extensions_mut().insert(fault);
             return Ok(response);
         }
+    }
+    if let Some(part) = part {
+        return part.respond(cluster, kind, &path, parts);
     }
     let of_a_list = matches!(verb, Verb::List | Verb::DeleteCollection);
     let accepted = accepted(kind, accept, of_a_list)?;
@@ -217,6 +227,22 @@ where
         &crate::admission::limited(&call.take_warnings()),
     );
     Ok(response)
+}
+
+/// Requires the right to create executions, not only to get them.
+fn authorize_exec(cluster: &Cluster, user: &UserInfo, path: &ResourcePath) -> Result<()> {
+    cluster.authorize(
+        user,
+        Action::Resource(Access {
+            verb: "create",
+            group: &path.group,
+            resource: &path.plural,
+            subresource: path.subresource.as_deref().unwrap_or_default(),
+            namespace: path.namespace.as_deref(),
+            name: path.name.as_deref().unwrap_or_default(),
+        }),
+    )?;
+    Ok(())
 }
 
 /// Rejects a malformed `timeout` parameter.

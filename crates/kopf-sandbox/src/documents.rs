@@ -1,6 +1,5 @@
 //! Documents about the server: health, version, discovery, OpenAPI.
 
-use bytes::Bytes;
 use http::{HeaderValue, Response, header, request::Parts};
 use serde_json::{Value, json};
 
@@ -41,7 +40,7 @@ pub(crate) fn respond(
             return Ok(respond::typed(
                 200,
                 form.content_type(),
-                document.to_string(),
+                format!("{document}\n"),
             ));
         }
         Path::Group(group) => discovery::api_group(&kinds, group),
@@ -80,13 +79,11 @@ fn other(
             metrics::CONTENT_TYPE,
             metrics::service_levels(),
         )),
-        "/version" => Ok(respond::json(200, discovery::version().to_string())),
-        "/openapi/v3" => Ok(respond::json(
-            200,
+        "/version" => Ok(respond::indented(&discovery::version())),
+        "/openapi/v3" => Ok(respond::verbatim(
             openapi::index(&cluster.kinds()).to_string(),
         )),
-        "/openapi/v2" if openapi::accepts_json(accept) => Ok(respond::json(
-            200,
+        "/openapi/v2" if openapi::accepts_json(accept) => Ok(respond::verbatim(
             openapi::swagger(&cluster.kinds()).to_string(),
         )),
         "/openapi/v2" if openapi::gnostic::accepts_protobuf(accept) => {
@@ -98,7 +95,7 @@ fn other(
             ))
         }
         "/openapi/v2" => Err(ApiError::not_acceptable("application/json")),
-        "" => Ok(respond::json(200, root(cluster).to_string())),
+        "" => Ok(respond::indented(&root(cluster))),
         _ => Ok(respond::typed(
             404,
             "text/plain; charset=utf-8",
@@ -144,12 +141,12 @@ fn openapi_document(cluster: &Cluster, name: &str, parts: &Parts) -> Result<Resp
     let mut response = match openapi::document(&cluster.kinds(), name, wanted.as_deref(), known) {
         Reply::NotFound => return Err(ApiError::no_such_path()),
         Reply::Moved { location } => {
-            let mut response = respond::json(301, Bytes::new());
+            let mut response = respond::empty(301);
             set(&mut response, header::LOCATION, &location);
             return Ok(response);
         }
         Reply::NotModified { etag, immutable } => {
-            let mut response = respond::json(304, Bytes::new());
+            let mut response = respond::empty(304);
             caching(&mut response, &etag, immutable);
             response
         }
@@ -158,7 +155,7 @@ fn openapi_document(cluster: &Cluster, name: &str, parts: &Parts) -> Result<Resp
             etag,
             immutable,
         } => {
-            let mut response = respond::json(200, body);
+            let mut response = respond::verbatim(body);
             caching(&mut response, &etag, immutable);
             response
         }

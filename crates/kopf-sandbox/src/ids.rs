@@ -9,36 +9,31 @@ const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 #[derive(Debug)]
 pub(crate) struct Ids {
     state: Mutex<u64>,
+    /// The state of audit ids: the number of requests does not affect other identifiers.
+    audits: Mutex<u64>,
 }
 
 impl Ids {
     pub(crate) fn seeded(seed: u64) -> Self {
         Self {
             state: Mutex::new(seed),
+            audits: Mutex::new(!seed),
         }
     }
 
-    /// Returns the next 64 bits (the splitmix64 generator).
     fn next(&self) -> u64 {
-        let mut state = self.state.lock();
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = *state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+        next(&mut self.state.lock())
     }
 
     /// Returns a version 4 UUID.
     pub(crate) fn uid(&self) -> String {
-        let (high, low) = (self.next(), self.next());
-        format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
-            (high >> 16) & 0xffff,
-            high & 0xfff,
-            0x8000 | ((low >> 48) & 0x3fff),
-            low & 0xffff_ffff_ffff,
-        )
+        uuid(self.next(), self.next())
+    }
+
+    /// Returns the identifier of a request, a version 4 UUID.
+    pub(crate) fn audit_id(&self) -> String {
+        let mut state = self.audits.lock();
+        uuid(next(&mut state), next(&mut state))
     }
 
     /// Returns the five characters that follow `generateName`.
@@ -53,6 +48,26 @@ impl Ids {
             })
             .collect()
     }
+}
+
+/// Returns the next 64 bits (the splitmix64 generator).
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut bits = *state;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+fn uuid(high: u64, low: u64) -> String {
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        0x8000 | ((low >> 48) & 0x3fff),
+        low & 0xffff_ffff_ffff,
+    )
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::server::certificates::{Authority, Identity};
 use crate::server::kubeconfig::{self, Credentials};
 use crate::server::listener::{Listener, Settings};
 use crate::service::{Endpoint, Service};
-use crate::simulation::{Scripts, Simulation, Simulator};
+use crate::simulation::{Answers, Scripts, Simulation, Simulator};
 use crate::store::{Store, Window};
 
 /// Time for connections to end when a listener is shut down.
@@ -405,6 +405,11 @@ impl Sandbox {
         &self.cluster.faults
     }
 
+    /// Returns the answers of simulated containers; `None` if pods are not simulated.
+    pub fn answers(&self) -> Option<&Answers> {
+        self.cluster.simulation.as_ref()?.answers()
+    }
+
     /// Returns the failures that this sandbox [simulates](Builder::simulate); none until scripts
     /// are added.
     pub fn scripts(&self) -> &Scripts {
@@ -463,6 +468,7 @@ impl Sandbox {
             Command::FreezeConnections(frozen) => connections.freeze(frozen),
             Command::Compact => {}
         });
+        self.cluster.publish_authority(authority.pem());
         let url = listener.url();
         Ok(Listening {
             cluster: Arc::clone(&self.cluster),

@@ -49,6 +49,8 @@ class _Sandbox(click.Group):
 @click.option("--data", type=click.Path(file_okay=False), help="Folder to keep the objects in.")
 @click.option("--simulate", metavar="KINDS", help="Kinds to simulate, such as pods,jobs, or all.")
 @click.option("--ready-after", type=float, metavar="SECONDS", help="Delay of simulated pods.")
+@click.option("--answers", type=click.Path(exists=True, dir_okay=False),
+              help="Logs of simulated containers and results of commands in them, in YAML.")
 @click.option("--faults", type=click.Path(exists=True, dir_okay=False), help="Rules of faults.")
 @click.option("--seed", type=int, help="Number that makes uids and faults repeatable.")
 @click.option("--service", "services", multiple=True, metavar="NAMESPACE/NAME=URL",

@@ -47,6 +47,9 @@ class sandbox(ClusterClient):
     - `simulate` is `True`, `"all"`, or kinds whose controllers are simulated, such as
       `["pods", "deployments", "replicasets"]`; pods are ready after `ready_after` seconds (1). The
       annotation `sandbox.kopf.dev/simulate` of an object makes it fail.
+    - `answers` are the logs of simulated containers and the results of commands in them: a file, or
+      a list of dicts such as `{"pod": "db-*", "logs": "ready"}` and
+      `{"pod": "db-0", "command": ["pg_isready"], "stdout": "ok", "exitCode": 0}`.
     - `faults` is a file with fault rules, or a list of such rules as dicts.
     - `seed` makes uids, generated names and faults repeatable.
     - `services` maps Services of webhooks, which no pods stand behind, to the URLs of their servers:
@@ -64,6 +67,7 @@ class sandbox(ClusterClient):
         data: str | os.PathLike[str] | None = None,
         simulate: bool | str | Iterable[str] = False,
         ready_after: float | None = None,
+        answers: str | os.PathLike[str] | Sequence[Mapping[str, Any]] | None = None,
         faults: str | os.PathLike[str] | Sequence[Mapping[str, Any]] | None = None,
         seed: int | None = None,
         port: int | None = None,
@@ -82,6 +86,7 @@ class sandbox(ClusterClient):
             "data": None if data is None else os.fspath(data),
             "simulate": _simulated(simulate),
             "ready_after": ready_after,
+            "answers": answers,
             "faults": faults,
             "seed": seed,
             "port": port,
@@ -119,8 +124,9 @@ class sandbox(ClusterClient):
         options = {key: value for key, value in self._options.items() if value is not None}
         for key in ("manifests", "dumps"):
             options[key] = [text for item in options[key] for text in read_manifest(item)]
-        if "faults" in options:
-            options["faults"] = _rules(options["faults"])
+        for key in ("answers", "faults"):
+            if key in options:
+                options[key] = _rules(options[key])
         native = _kopf.Sandbox(options)
         self.warning = native.start()
         try:
@@ -228,13 +234,13 @@ def _simulated(kinds: bool | str | Iterable[str]) -> str | None:
     return kinds if isinstance(kinds, str) else ",".join(kinds) or None
 
 
-def _rules(faults: str | os.PathLike[str] | Sequence[Mapping[str, Any]]) -> str:
-    """Returns the content of a file of fault rules, or the given rules as YAML."""
-    if isinstance(faults, (str, os.PathLike)):
-        return pathlib.Path(faults).read_text(encoding="utf-8")
+def _rules(rules: str | os.PathLike[str] | Sequence[Mapping[str, Any]]) -> str:
+    """Returns the content of a file of rules or answers, or the given ones as YAML."""
+    if isinstance(rules, (str, os.PathLike)):
+        return pathlib.Path(rules).read_text(encoding="utf-8")
     import json
 
-    return json.dumps([dict(rule) for rule in faults])
+    return json.dumps([dict(rule) for rule in rules])
 
 
 def read_manifest(manifest: Manifest) -> Iterator[str]:

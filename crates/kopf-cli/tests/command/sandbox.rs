@@ -326,3 +326,23 @@ fn faults_are_read_from_a_file() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("error: cannot read absent.yaml\n"));
 }
+
+#[test]
+fn answers_of_containers_are_read_from_a_file() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("answers.yaml"), "- {pod: db-0}\n").unwrap();
+    let simulated = ["sandbox", "--simulate", "all", "--answers", "answers.yaml"];
+    let output = run(&folder, &simulated);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "error: invalid answers in answers.yaml\n  answer 1: must have either";
+    assert!(
+        text(&output.stderr).starts_with(expected),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = run(&folder, &["sandbox", "--answers", "answers.yaml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    fs::write(folder.path().join("answers.yaml"), "- {logs: ready}\n").unwrap();
+    let output = run(&folder, &[&simulated[..], &["--", "true"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}

@@ -29,6 +29,31 @@ impl Cluster {
         }
     }
 
+    /// Publishes the certificate authority to clients, which can change after a restart.
+    pub(crate) fn publish_authority(&self, certificate: &str) {
+        let Some(kind) = self.built_in("", "configmaps") else {
+            return;
+        };
+        let key = Key::new(Some("kube-system"), AUTHENTICATION);
+        let data = json!({ "client-ca-file": certificate });
+        match self.store.get(&collection(&kind), &key) {
+            None => self.establish("", "configmaps", authentication(&data)),
+            Some(stored) => {
+                let mut object = stored.value();
+                object["data"] = data;
+                // If another client writes it at the same time, its content is kept.
+                let _ = self.put(&kind, &key, Expect::Revision(stored.revision), object);
+            }
+        }
+        self.reconcile_namespaces();
+    }
+
+    /// Returns the certificate authority, unless it is not needed yet.
+    pub(crate) fn published_authority(&self) -> Option<String> {
+        let authority = self.authority.lock();
+        Some(authority.as_ref()?.pem().to_owned())
+    }
+
     /// Stores an initial object of the server.
     pub(crate) fn establish(&self, group: &str, plural: &str, mut object: Value) {
         let Some(kind) = self.built_in(group, plural) else {
@@ -61,6 +86,26 @@ impl Cluster {
         );
         self.hold_addresses(&kind, &key);
     }
+}
+
+/// The ConfigMap by which extension servers authenticate requests.
+const AUTHENTICATION: &str = "extension-apiserver-authentication";
+
+fn authentication(data: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": AUTHENTICATION,
+            "namespace": "kube-system",
+            "managedFields": [{
+                "manager": "kube-apiserver",
+                "operation": "Update",
+                "fieldsV1": { "f:data": { ".": {}, "f:client-ca-file": {} } },
+            }],
+        },
+        "data": data,
+    })
 }
 
 pub(super) fn namespace(name: &str) -> Value {

@@ -17,8 +17,12 @@ use crate::typing::{self, TypeRef, TypeTable};
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// Converts the body of a response from JSON. A document without a message is unchanged.
+/// Converts the body of a response from JSON. A document without a message is unchanged, and so is
+/// one that is already a message.
 pub(crate) async fn convert(response: Response<Body>) -> Response<Body> {
+    if response.headers().get(header::CONTENT_TYPE) == Some(&HeaderValue::from_static(PROTOBUF)) {
+        return response;
+    }
     let (mut parts, body) = response.into_parts();
     let Ok(body) = body.collect().await else {
         return Response::from_parts(parts, Body::empty()); // complete bodies do not fail
@@ -54,19 +58,30 @@ pub(super) fn encode(document: &Value) -> Result<Vec<u8>, String> {
     let writer = Writer {
         types: typing::built_in(),
     };
-    let message = match root(writer.types, api_version, kind) {
-        Some(root) => writer.message(root, document)?,
-        None => list(writer, api_version, kind, document)?,
-    };
+    if let Some(root) = root(writer.types, api_version, kind) {
+        let message = writer.message(root, document)?;
+        return Ok(enveloped(api_version, kind, &message));
+    }
+    let mut list = ListEncoder::new(document)
+        .ok_or_else(|| format!("no kind {kind:?} is registered for version {api_version:?}"))?;
+    let items = document.get("items").and_then(Value::as_array);
+    for item in items.into_iter().flatten() {
+        list.push(item)?;
+    }
+    Ok(list.finish())
+}
+
+/// Returns a message with its envelope.
+fn enveloped(api_version: &str, kind: &str, message: &Message) -> Vec<u8> {
     let mut type_meta = Message::default();
     type_meta.bytes(1, api_version.as_bytes());
     type_meta.bytes(2, kind.as_bytes());
     let mut envelope = Message::default();
     envelope.message(1, &type_meta);
-    envelope.message(2, &message);
+    envelope.message(2, message);
     envelope.bytes(3, b"");
     envelope.bytes(4, b"");
-    Ok([MAGIC, &envelope.into_bytes()].concat())
+    [MAGIC, &envelope.into_bytes()].concat()
 }
 
 fn root(types: &TypeTable, api_version: &str, kind: &str) -> Option<TypeRef> {
@@ -79,28 +94,50 @@ fn root(types: &TypeTable, api_version: &str, kind: &str) -> Option<TypeRef> {
     }
 }
 
-/// Writes a list. The metadata of every list is field 1, and its items are field 2.
-fn list(
-    writer: Writer<'_>,
-    api_version: &str,
-    kind: &str,
-    document: &Value,
-) -> Result<Message, String> {
-    let unknown = || format!("no kind {kind:?} is registered for version {api_version:?}");
-    let of = kind.strip_suffix("List").ok_or_else(unknown)?;
-    let of = root(writer.types, api_version, of).ok_or_else(unknown)?;
-    let status = writer.types.root("v1", "Status").ok_or_else(unknown)?;
-    let status = writer.types.get(writer.types.target(status));
-    let metadata = status.field("metadata").ok_or_else(unknown)?;
-    let mut message = Message::default();
-    if let Some(value) = document.get("metadata") {
-        writer.value(metadata.of, 1, value, &mut message)?;
+/// An encoder of a list, item by item.
+#[derive(Debug)]
+pub(crate) struct ListEncoder {
+    api_version: String,
+    kind: String,
+    item: TypeRef,
+    message: Message,
+}
+
+impl ListEncoder {
+    /// Returns the encoder of a list without its items, or `None` if the kind has no message.
+    pub(crate) fn new(head: &Value) -> Option<Self> {
+        let text = |field: &str| head.get(field).and_then(Value::as_str);
+        let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+        let types = typing::built_in();
+        let item = root(types, api_version, kind.strip_suffix("List")?)?;
+        // The metadata of every list is field 1, and its items are field 2.
+        let status = types.get(types.target(types.root("v1", "Status")?));
+        let metadata = status.field("metadata")?;
+        let mut message = Message::default();
+        if let Some(value) = head.get("metadata") {
+            let writer = Writer { types };
+            writer.value(metadata.of, 1, value, &mut message).ok()?;
+        }
+        Some(Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            item,
+            message,
+        })
     }
-    let items = document.get("items").and_then(Value::as_array);
-    for item in items.into_iter().flatten() {
-        message.message(2, &writer.message(of, item)?);
+
+    /// Appends an item. Fails if a value does not have its type.
+    pub(crate) fn push(&mut self, item: &Value) -> Result<(), String> {
+        let types = typing::built_in();
+        let item = (Writer { types }).message(self.item, item)?;
+        self.message.message(2, &item);
+        Ok(())
     }
-    Ok(message)
+
+    /// Returns the whole list with its envelope.
+    pub(crate) fn finish(self) -> Vec<u8> {
+        enveloped(&self.api_version, &self.kind, &self.message)
+    }
 }
 
 /// Converts lines with events to frames: messages prefixed by their lengths.

@@ -78,8 +78,10 @@ impl Options {
                 "allowWatchBookmarks" => options.bookmarks = boolean(value),
                 "sendInitialEvents" => options.send_initial_events = Some(boolean(value)),
                 "timeoutSeconds" if !value.is_empty() => {
-                    let seconds = u64::try_from(integer(value)?).unwrap_or_default();
-                    options.timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
+                    let seconds = integer(value)?;
+                    // A negative timeout is over at once; zero is the default.
+                    let time = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+                    options.timeout = (seconds != 0).then_some(time);
                 }
                 "labelSelector" => options.label_selector = text(value),
                 "shardSelector" => options.shard_selector = text(value),

@@ -1,6 +1,7 @@
-//! The messages of a watch over a WebSocket: one per event.
+//! The messages over a WebSocket: one per event of a watch, or the output of a command.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
@@ -14,11 +15,22 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
+use crate::verbs::containers::ExecOutput;
+
 /// Maximum size of a received message. Clients of watches have nothing to send.
 const MAX_RECEIVED: usize = 64 * 1024;
 
 /// A close frame with the code 1000.
 const CLOSE_NORMAL: [u8; 4] = [0x88, 0x02, 0x03, 0xe8];
+
+/// The channels of the output of a command.
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const STATUS: u8 = 3;
+/// Maximum size of the content of a message of a command.
+const MAX_SENT: usize = 16 << 10;
+/// Time for the exchange of the output of a command.
+const CLOSING: Duration = Duration::from_secs(30);
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -27,20 +39,59 @@ pub(super) async fn forward<B>(upgrade: OnUpgrade, mut body: Pin<Box<B>>)
 where
     B: Body<Data = Bytes>,
 {
+    let Some(mut socket) = upgraded(upgrade).await else {
+        return;
+    };
+    // The client may be gone; then there is nothing left to send.
+    if let Err(error) = exchange(&mut socket, &mut body).await {
+        tracing::debug!(%error, "WebSocket ended");
+    }
+}
+
+async fn upgraded(upgrade: OnUpgrade) -> Option<Socket> {
     let upgraded = match upgrade.await {
         Ok(upgraded) => TokioIo::new(upgraded),
         Err(error) => {
             tracing::debug!(%error, "cannot upgrade to a WebSocket");
-            return;
+            return None;
         }
     };
     let config = WebSocketConfig::default()
         .max_message_size(Some(MAX_RECEIVED))
         .max_frame_size(Some(MAX_RECEIVED));
-    let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(config)).await;
-    // The client may be gone; then there is nothing left to send.
-    if let Err(error) = exchange(&mut socket, &mut body).await {
-        tracing::debug!(%error, "WebSocket ended");
+    Some(WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(config)).await)
+}
+
+/// Sends the output of a command, and reads until the client closes. Its input is ignored.
+pub(super) async fn send_output(upgrade: OnUpgrade, output: ExecOutput) {
+    let Some(mut socket) = upgraded(upgrade).await else {
+        return;
+    };
+    let sent = async {
+        for (channel, content) in [
+            (STDOUT, output.stdout),
+            (STDERR, output.stderr),
+            (STATUS, output.status),
+        ] {
+            for part in content.chunks(MAX_SENT) {
+                let message = [&[channel], part].concat();
+                socket.feed(Message::Binary(Bytes::from(message))).await?;
+            }
+        }
+        socket.close(Some(normal())).await?;
+        while let Some(Ok(_)) = socket.next().await {}
+        Ok::<(), Error>(())
+    };
+    match tokio::time::timeout(CLOSING, sent).await {
+        Ok(Ok(())) | Err(_) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "WebSocket ended"),
+    }
+}
+
+fn normal() -> CloseFrame {
+    CloseFrame {
+        code: CloseCode::Normal,
+        reason: Utf8Bytes::default(),
     }
 }
 
@@ -79,11 +130,7 @@ where
     if !unsent.is_empty() {
         socket.send(message(unsent.freeze())).await?;
     }
-    let normal = CloseFrame {
-        code: CloseCode::Normal,
-        reason: Utf8Bytes::default(),
-    };
-    socket.close(Some(normal)).await
+    socket.close(Some(normal())).await
 }
 
 /// Responds to the close frame of a client. The library would repeat the client's code; real

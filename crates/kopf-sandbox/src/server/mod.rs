@@ -17,3 +17,4 @@ mod websocket;
 pub(crate) use self::own::OwnConnection;
 pub(crate) use self::peer::PeerCertificate;
 pub(crate) use self::socket_token::socket_token;
+pub(crate) use self::websocket::is_upgrade;

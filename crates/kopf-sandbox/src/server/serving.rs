@@ -23,7 +23,9 @@ use super::connection::{Control, Controlled};
 use super::own::OwnConnection;
 use super::peer::PeerCertificate;
 use super::websocket::Handshake;
+use crate::body::Unending;
 use crate::fault::ConnectionFault;
+use crate::verbs::containers::ExecOutput;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -146,7 +148,7 @@ where
 {
     std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
     let handshake = Handshake::of(&mut request);
-    let response = service.call(request).await?;
+    let mut response = service.call(request).await?;
     match ConnectionFault::of(&response) {
         None => {}
         Some(ConnectionFault::Reset) => {
@@ -158,9 +160,18 @@ where
             return std::future::pending().await;
         }
     }
+    let ending = response.extensions().get::<Unending>().map(|_| ending);
+    let output = response.extensions_mut().remove::<ExecOutput>();
     let response = response.map(|body| Guarded::new(body, control, ending));
-    match handshake {
-        Some(handshake) if Handshake::applies_to(&response) => {
+    match (handshake, output) {
+        (Some(handshake), Some(output)) => {
+            let (response, messages) = handshake.run(output);
+            if let Some(messages) = messages {
+                streams.execute(messages);
+            }
+            Ok(response.map(|body| Either::Right(Full::new(body))))
+        }
+        (Some(handshake), None) if Handshake::applies_to(&response) => {
             let (response, messages) = handshake.accept(response.into_body());
             if let Some(messages) = messages {
                 streams.execute(messages);
@@ -172,20 +183,21 @@ where
 }
 
 /// The body of a response. If it fails, the connection breaks, as with a real server that crashes.
-/// When the listener ends, it ends at the next pause.
+/// When the listener ends, an unending body ends at the next pause.
 struct Guarded<B> {
     inner: Pin<Box<B>>,
     control: Control,
-    ending: BoxFuture<'static, ()>,
+    /// The end of the listener, for unending bodies.
+    ending: Option<BoxFuture<'static, ()>>,
     ended: bool,
 }
 
 impl<B> Guarded<B> {
-    fn new(inner: B, control: Control, ending: CancellationToken) -> Self {
+    fn new(inner: B, control: Control, ending: Option<CancellationToken>) -> Self {
         Self {
             inner: Box::pin(inner),
             control,
-            ending: ending.cancelled_owned().boxed(),
+            ending: ending.map(|ending| ending.cancelled_owned().boxed()),
             ended: false,
         }
     }
@@ -208,11 +220,14 @@ impl<B: Body<Data = Bytes>> Body for Guarded<B> {
                 Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(frame) => Poll::Ready(frame),
-            Poll::Pending => {
-                std::task::ready!(self.ending.poll_unpin(cx));
-                self.ended = true;
-                Poll::Ready(None)
-            }
+            Poll::Pending => match &mut self.ending {
+                Some(ending) => {
+                    std::task::ready!(ending.poll_unpin(cx));
+                    self.ended = true;
+                    Poll::Ready(None)
+                }
+                None => Poll::Pending,
+            },
         }
     }
 

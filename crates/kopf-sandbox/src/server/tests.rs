@@ -26,6 +26,7 @@ use tokio_rustls::TlsConnector;
 use super::PeerCertificate;
 use super::certificates::{Authority, Identity};
 use super::listener::{Listener, Settings};
+use crate::body::Unending;
 use crate::fault::{ConnectionBroken, ConnectionFault};
 
 type Stream = futures::stream::BoxStream<'static, Result<Frame<Bytes>, ConnectionBroken>>;
@@ -64,7 +65,9 @@ impl tower::Service<Request<Incoming>> for Greeter {
                         Err(ConnectionBroken)
                     };
                     let stream: Stream = first.chain(rest.into_stream()).boxed();
-                    Response::new(Either::Right(StreamBody::new(stream)))
+                    let mut response = Response::new(Either::Right(StreamBody::new(stream)));
+                    response.extensions_mut().insert(Unending);
+                    response
                 }
                 _ => Response::new(Either::Left(Full::from(format!(
                     "{:?} {user}",

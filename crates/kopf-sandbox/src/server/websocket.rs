@@ -1,4 +1,5 @@
-//! The handshake of watches over WebSockets. The fabric8 client of Java opens watches this way.
+//! The handshake of WebSockets: of commands in containers, and of watches, which the fabric8 client
+//! of Java opens this way.
 
 use bytes::Bytes;
 use http::header::{
@@ -10,8 +11,10 @@ use http_body::Body;
 use hyper::upgrade::OnUpgrade;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::messages::forward;
+use super::messages::{forward, send_output};
 use super::socket_token;
+use crate::body::Unending;
+use crate::verbs::containers::ExecOutput;
 
 /// A request to continue the connection as a WebSocket.
 pub(super) struct Handshake {
@@ -41,17 +44,17 @@ impl Handshake {
             return None;
         }
         Some(Self {
-            terms: terms(request.headers()),
+            terms: terms(request.headers(), Purpose::of(request.uri().path())),
             upgrade: hyper::upgrade::on(request),
         })
     }
 
     /// Returns `true` if a response is a stream of JSON events. Other responses are sent as they
     /// are, as by a real server.
-    pub(super) fn applies_to<B: Body>(response: &Response<B>) -> bool {
+    pub(super) fn applies_to<B>(response: &Response<B>) -> bool {
         let content_type = response.headers().get(CONTENT_TYPE);
         response.status() == StatusCode::OK
-            && response.body().size_hint().exact().is_none()
+            && response.extensions().get::<Unending>().is_some()
             && content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
     }
 
@@ -65,16 +68,37 @@ impl Handshake {
             Ok(terms) => terms,
             Err(rejection) => return (rejection.response(), None),
         };
+        (
+            terms.response(),
+            Some(forward(self.upgrade, Box::pin(body))),
+        )
+    }
+
+    /// Returns the response to a command and the messages with its output.
+    pub(super) fn run(
+        self,
+        output: ExecOutput,
+    ) -> (Response<Bytes>, Option<impl Future<Output = ()>>) {
+        match self.terms {
+            Ok(terms) => (terms.response(), Some(send_output(self.upgrade, output))),
+            Err(rejection) => (rejection.response(), None),
+        }
+    }
+}
+
+impl Terms {
+    /// Returns the response that switches protocols.
+    fn response(self) -> Response<Bytes> {
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-        headers.insert(SEC_WEBSOCKET_ACCEPT, terms.accept);
-        if let Some(protocol) = terms.protocol {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, self.accept);
+        if let Some(protocol) = self.protocol {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
         }
-        (response, Some(forward(self.upgrade, Box::pin(body))))
+        response
     }
 }
 
@@ -103,8 +127,29 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
     has_token(headers, &CONNECTION, "upgrade") && has_token(headers, &UPGRADE, "websocket")
 }
 
+/// The use of a WebSocket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Watch,
+    /// A command in a container.
+    Exec,
+}
+
+impl Purpose {
+    fn of(path: &str) -> Self {
+        if path.trim_end_matches('/').ends_with("/exec") {
+            Self::Exec
+        } else {
+            Self::Watch
+        }
+    }
+}
+
+/// Protocols of commands: messages begin with the number of their channel.
+const CHANNELS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+
 /// Checks the headers of a handshake, in the order of a real server.
-fn terms(headers: &HeaderMap) -> Result<Terms, Rejection> {
+fn terms(headers: &HeaderMap, purpose: Purpose) -> Result<Terms, Rejection> {
     let key = headers.get(SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes);
     let key = key.filter(|key| !key.is_empty()).ok_or(Rejection::Key)?;
     let accept = HeaderValue::try_from(derive_accept_key(key)).map_err(|_| Rejection::Key)?;
@@ -114,6 +159,14 @@ fn terms(headers: &HeaderMap) -> Result<Terms, Rejection> {
         != Some(b"13")
     {
         return Err(Rejection::Version);
+    }
+    if purpose == Purpose::Exec {
+        let offered = socket_token::protocols(headers);
+        let known = offered.into_iter().find(|it| CHANNELS.contains(it));
+        let protocol = known.ok_or(Rejection::Protocols)?;
+        let protocol = HeaderValue::from_str(protocol).map_err(|_| Rejection::Protocols)?;
+        let protocol = Some(protocol);
+        return Ok(Terms { accept, protocol });
     }
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     if !origin.is_some_and(is_origin) {

@@ -5,14 +5,17 @@
 //! admission, field managers and owner references. Under paused time the same requests give the
 //! same history.
 
+mod answers;
 mod behaviour;
 mod claims;
 mod client;
 mod daemon_sets;
 mod deployments;
+mod endpoints;
 mod fields;
 mod jobs;
 mod lifecycle;
+mod namespaces;
 mod pod_status;
 mod pods;
 mod replica_sets;
@@ -30,6 +33,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub(crate) use self::answers::Output;
+pub use self::answers::{Answer, AnswerError, Answers};
 pub use self::behaviour::{Behaviour, Script, Scripts};
 pub(crate) use self::simulator::Simulator;
 
@@ -49,15 +54,17 @@ pub enum Simulated {
     DaemonSets,
     /// Jobs create pods until enough of them succeed.
     Jobs,
-    /// Services get cluster IPs, node ports, load balancer addresses and EndpointSlices.
+    /// Services get cluster IPs, node ports, load balancer addresses, EndpointSlices and Endpoints.
     Services,
     /// PersistentVolumeClaims are bound to volumes, which are created where none fits.
     Claims,
+    /// Namespaces get the service account `default` and the ConfigMap `kube-root-ca.crt`.
+    Namespaces,
 }
 
 impl Simulated {
     /// All kinds that can be simulated.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Pods,
         Self::ReplicaSets,
         Self::Deployments,
@@ -66,6 +73,7 @@ impl Simulated {
         Self::Jobs,
         Self::Services,
         Self::Claims,
+        Self::Namespaces,
     ];
 
     /// Returns the plural name of the kind.
@@ -83,6 +91,7 @@ impl Simulated {
             Self::Jobs => Resource::new("batch", "jobs"),
             Self::Services => SERVICES,
             Self::Claims => CLAIMS,
+            Self::Namespaces => NAMESPACES,
         }
     }
 }
@@ -113,13 +122,17 @@ const CLAIMS: Resource = Resource::new("", "persistentvolumeclaims");
 const VOLUMES: Resource = Resource::new("", "persistentvolumes");
 const REPLICA_SETS: Resource = Resource::new("apps", "replicasets");
 const REVISIONS: Resource = Resource::new("apps", "controllerrevisions");
+const NAMESPACES: Resource = Resource::new("", "namespaces");
+const SERVICE_ACCOUNTS: Resource = Resource::new("", "serviceaccounts");
+const CONFIG_MAPS: Resource = Resource::new("", "configmaps");
+const ENDPOINTS: Resource = Resource::new("", "endpoints");
 const SLICES: Resource = Resource::new("discovery.k8s.io", "endpointslices");
 
 /// The error of an invalid list of kinds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown kind {name:?}: must be one of pods, replicasets, deployments, statefulsets, daemonsets, \
-     jobs, services, persistentvolumeclaims, or all"
+     jobs, services, persistentvolumeclaims, namespaces, or all"
 )]
 pub struct UnknownKind {
     /// The given name.
@@ -142,6 +155,7 @@ pub struct Simulation {
     kinds: BTreeSet<Simulated>,
     timing: Timing,
     nodes: usize,
+    answers: Vec<Answer>,
 }
 
 /// Durations of a simulation.
@@ -161,6 +175,7 @@ impl Simulation {
                 running_for: Duration::from_secs(1),
             },
             nodes: 1,
+            answers: Vec::new(),
         }
     }
 
@@ -186,6 +201,20 @@ impl Simulation {
     /// are simulated.
     pub fn nodes(mut self, count: usize) -> Self {
         self.nodes = count;
+        self
+    }
+
+    /// Adds the logs of containers, and the results of commands in them. They are used if pods are
+    /// simulated.
+    ///
+    /// ```
+    /// use kopf_sandbox::simulation::{Answer, Simulation};
+    ///
+    /// let simulation = Simulation::all().answers([Answer::logs("ready\n").pod("db-*")]);
+    /// # let _ = simulation;
+    /// ```
+    pub fn answers(mut self, answers: impl IntoIterator<Item = Answer>) -> Self {
+        self.answers.extend(answers);
         self
     }
 }

@@ -1,4 +1,4 @@
-//! Services: addresses, ports and EndpointSlices.
+//! Services: addresses, ports, EndpointSlices and Endpoints.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::behaviour::Behaviour;
 use super::client::{Client, key_of};
 use super::fields::{flag, is_active, is_true, list, owner_reference, text};
 use super::simulator::Simulator;
-use super::{PODS, SERVICES, SLICES, templates};
+use super::{PODS, SERVICES, SLICES, endpoints, templates};
 use crate::cluster::Cluster;
 use crate::object::meta;
 use crate::selectors::LabelSelector;
@@ -23,7 +23,7 @@ const MANAGER: &str = "endpointslice-controller.k8s.io";
 pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Key) -> Result<()> {
     let client = Client::new(cluster, "endpointslice-controller");
     let Some(service) = client.get(SERVICES, key) else {
-        return Ok(());
+        return endpoints::remove(client, key).await;
     };
     if meta::is_terminating(&service) {
         return Ok(());
@@ -31,7 +31,7 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
     let kind = text(&service, "/spec/type");
     if kind != "ExternalName" {
         allocate(client, &service).await?;
-        slice(client, &service).await?;
+        publish(client, &service).await?;
     }
     let pending = cluster.behaviour(simulator, &service) == Some(Behaviour::Pending);
     if kind == "LoadBalancer"
@@ -101,8 +101,8 @@ fn free_address(services: &[Value]) -> Option<String> {
     addresses.find(|address| !taken.contains(address.as_str()))
 }
 
-/// Updates the EndpointSlice of a service with a selector.
-async fn slice(client: Client<'_>, service: &Value) -> Result<()> {
+/// Updates the EndpointSlice and the Endpoints of a service with a selector.
+async fn publish(client: Client<'_>, service: &Value) -> Result<()> {
     let Some(selector) = service
         .pointer("/spec/selector")
         .filter(|it| it.is_object())
@@ -118,23 +118,25 @@ async fn slice(client: Client<'_>, service: &Value) -> Result<()> {
         let ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
         selector.matches(meta::labels(pod)) && !ended && !text(pod, "/status/podIP").is_empty()
     });
-    let publish = flag(service, "/spec/publishNotReadyAddresses");
-    let endpoints: Vec<Value> = pods
-        .iter()
-        .map(|pod| {
-            endpoint(
-                pod,
-                if publish {
-                    Readiness::Published
-                } else {
-                    Readiness::OfPod
-                },
-            )
-        })
-        .collect();
+    let readiness = if flag(service, "/spec/publishNotReadyAddresses") {
+        Readiness::Published
+    } else {
+        Readiness::OfPod
+    };
+    slice(client, service, &pods, readiness).await?;
+    endpoints::reconcile(client, service, &pods, readiness).await
+}
+
+async fn slice(
+    client: Client<'_>,
+    service: &Value,
+    pods: &[Value],
+    readiness: Readiness,
+) -> Result<()> {
+    let endpoints: Vec<Value> = pods.iter().map(|pod| endpoint(pod, readiness)).collect();
     let ports: Vec<Value> = list(service, "/spec/ports")
         .iter()
-        .map(|port| slice_port(port, &pods))
+        .map(|port| slice_port(port, pods))
         .collect();
     let existing = client.owned(SLICES, service);
     if let Some(existing) = existing.iter().find(|it| !meta::is_terminating(it)) {
@@ -174,16 +176,21 @@ async fn slice(client: Client<'_>, service: &Value) -> Result<()> {
 
 /// The readiness of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Readiness {
+pub(super) enum Readiness {
     OfPod,
     /// The service publishes pods that are not ready.
     Published,
 }
 
+/// Returns `true` if a pod gets traffic.
+pub(super) fn is_ready(pod: &Value, readiness: Readiness) -> bool {
+    readiness == Readiness::Published || (is_true(pod, "Ready") && is_active(pod))
+}
+
 fn endpoint(pod: &Value, readiness: Readiness) -> Value {
     let serving = is_true(pod, "Ready");
     let terminating = meta::is_terminating(pod);
-    let ready = readiness == Readiness::Published || (serving && is_active(pod));
+    let ready = is_ready(pod, readiness);
     json!({
         "addresses": [text(pod, "/status/podIP")],
         "conditions": { "ready": ready, "serving": serving, "terminating": terminating },
@@ -195,9 +202,9 @@ fn endpoint(pod: &Value, readiness: Readiness) -> Value {
     })
 }
 
-/// Returns the port of a slice. Named target ports are resolved by the first pod that has them.
-fn slice_port(port: &Value, pods: &[Value]) -> Value {
-    let target = match &port["targetPort"] {
+/// Returns the number of a target port, or null. Names are resolved by the first pod that has them.
+pub(super) fn resolved_port(port: &Value, pods: &[Value]) -> Value {
+    match &port["targetPort"] {
         Value::String(name) => pods
             .iter()
             .flat_map(|pod| list(pod, "/spec/containers"))
@@ -206,7 +213,12 @@ fn slice_port(port: &Value, pods: &[Value]) -> Value {
             .map_or(Value::Null, |known| known["containerPort"].clone()),
         Value::Null => port["port"].clone(),
         number => number.clone(),
-    };
+    }
+}
+
+/// Returns the port of a slice.
+fn slice_port(port: &Value, pods: &[Value]) -> Value {
+    let target = resolved_port(port, pods);
     let name = port["name"].as_str().unwrap_or_default();
     let protocol = port["protocol"].as_str().unwrap_or("TCP");
     let mut slice = json!({ "name": name, "protocol": protocol });

@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::answers::Answers;
 use super::behaviour::{Behaviour, Scripts};
 use super::client::{Client, controller};
 use super::timers::{Item, Timers};
-use super::{Resource, Simulated, Simulation, pods};
+use super::{Resource, Simulated, Simulation, namespaces, pods};
 use crate::cluster::controllers::Job;
 use crate::cluster::{Cluster, collection};
 use crate::kinds::Kind;
@@ -28,6 +29,7 @@ pub(crate) struct Simulator {
     pub(super) settings: Simulation,
     pub(super) timers: Timers,
     pub(super) scripts: Scripts,
+    answers: Answers,
     tracks: Mutex<HashMap<String, Track>>,
     /// Annotated behaviours of workloads by their uids.
     annotated: Mutex<HashMap<String, Behaviour>>,
@@ -46,11 +48,13 @@ pub(super) struct Track {
 }
 
 impl Simulator {
-    pub(crate) fn new(settings: Simulation, scripts: Scripts) -> Self {
+    pub(crate) fn new(mut settings: Simulation, scripts: Scripts) -> Self {
+        let answers = Answers::new(std::mem::take(&mut settings.answers));
         Self {
             settings,
             timers: Timers::default(),
             scripts,
+            answers,
             tracks: Mutex::default(),
             annotated: Mutex::default(),
             counter: Mutex::default(),
@@ -59,6 +63,11 @@ impl Simulator {
 
     pub(super) fn simulates(&self, kind: Simulated) -> bool {
         self.settings.kinds.contains(&kind)
+    }
+
+    /// Returns the answers of containers, if pods are simulated.
+    pub(crate) fn answers(&self) -> Option<&Answers> {
+        self.simulates(Simulated::Pods).then_some(&self.answers)
     }
 
     /// Returns the next number for addresses and for the choice of nodes.
@@ -115,6 +124,13 @@ impl Simulator {
         self.timers.set(item, Instant::now() + delay.min(MAX_DELAY));
     }
 
+    /// Returns the job of the namespace of an object, if namespaces are simulated.
+    fn namespace_of(&self, key: &Key) -> Option<Job> {
+        let kind = Simulated::Namespaces;
+        let key = Key::new(None, key.namespace()?);
+        self.simulates(kind).then_some(Job::Simulate { kind, key })
+    }
+
     /// Returns the simulated kind of a resource.
     fn kind_of(&self, group: &str, plural: &str) -> Option<Simulated> {
         let mut kinds = self.settings.kinds.iter().copied();
@@ -148,6 +164,15 @@ impl Cluster {
             kind,
             key: stored.key.clone(),
         })
+    }
+
+    /// Reconciles all namespaces, after the certificate authority was published.
+    pub(crate) fn reconcile_namespaces(&self) {
+        if let Some(simulator) = &self.simulation
+            && simulator.simulates(Simulated::Namespaces)
+        {
+            self.reconcile_all(Simulated::Namespaces);
+        }
     }
 
     fn reconcile_all(&self, kind: Simulated) {
@@ -195,6 +220,12 @@ impl Cluster {
                     });
                 }
             }
+            ("", "serviceaccounts") if &*key.name == namespaces::ACCOUNT => {
+                jobs.extend(simulator.namespace_of(key));
+            }
+            ("", "configmaps") if &*key.name == namespaces::ROOT_CA => {
+                jobs.extend(simulator.namespace_of(key));
+            }
             ("", "nodes") => {
                 let kinds = [Simulated::DaemonSets, Simulated::Pods].into_iter();
                 for kind in kinds.filter(|kind| simulator.simulates(*kind)) {
@@ -232,7 +263,7 @@ impl Cluster {
     fn follow_behaviour(&self, simulator: &Simulator, kind: Simulated, key: &Key) {
         let is_workload = !matches!(
             kind,
-            Simulated::Pods | Simulated::Services | Simulated::Claims
+            Simulated::Pods | Simulated::Services | Simulated::Claims | Simulated::Namespaces
         );
         if !is_workload || !simulator.simulates(Simulated::Pods) {
             return;
@@ -264,6 +295,7 @@ impl Cluster {
             Simulated::Jobs => super::jobs::reconcile(self, simulator, key).await,
             Simulated::Services => super::services::reconcile(self, simulator, key).await,
             Simulated::Claims => super::claims::reconcile(self, simulator, key).await,
+            Simulated::Namespaces => namespaces::reconcile(self, key).await,
         }
     }
 

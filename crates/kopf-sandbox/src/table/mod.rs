@@ -52,15 +52,15 @@ impl IncludeObject {
 
 /// The options of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TableOptions<'a> {
+pub(crate) struct TableOptions {
     pub(crate) include: IncludeObject,
     /// Only the first event of a watch has column definitions.
     pub(crate) headers: bool,
     /// `meta.k8s.io/v1`, or `meta.k8s.io/v1beta1` on request.
-    pub(crate) api_version: &'a str,
+    pub(crate) api_version: &'static str,
 }
 
-impl Default for TableOptions<'_> {
+impl Default for TableOptions {
     fn default() -> Self {
         Self {
             include: IncludeObject::Metadata,
@@ -70,17 +70,54 @@ impl Default for TableOptions<'_> {
     }
 }
 
-/// Returns the cells of an object, one for each column of the kind.
-pub(crate) fn row(kind: &Kind, version: &str, object: &Value, now: Timestamp) -> Vec<Value> {
-    if kind.is_custom() {
-        let declared = kind
-            .version(version)
-            .map(|version| version.columns.as_slice());
-        return custom::cells(declared.unwrap_or_default(), object, now);
+/// The parts of the cells of a kind that do not depend on the object, computed once for all rows.
+#[derive(Debug)]
+pub(crate) enum Cells {
+    /// Columns of a CRD.
+    Declared(Vec<custom::Column>),
+    /// Columns of a built-in kind.
+    BuiltIn {
+        /// The number of recorded columns.
+        recorded: Option<usize>,
+        columns: Vec<Value>,
+    },
+}
+
+impl Cells {
+    pub(crate) fn of(kind: &Kind, version: &str) -> Self {
+        if kind.is_custom() {
+            let declared = kind
+                .version(version)
+                .map(|version| version.columns.as_slice());
+            return Self::Declared(custom::compiled(declared.unwrap_or_default()));
+        }
+        Self::BuiltIn {
+            recorded: columns::recorded(kind, version).map(<[Value]>::len),
+            columns: columns(kind, version),
+        }
     }
-    let object = Object { value: object, now };
+
+    /// Returns the cells of an object, one for each column.
+    pub(crate) fn row(&self, kind: &Kind, object: &Value, now: Timestamp) -> Vec<Value> {
+        let (recorded, columns) = match self {
+            Self::Declared(declared) => return custom::cells(declared, object, now),
+            Self::BuiltIn { recorded, columns } => (*recorded, columns),
+        };
+        let object = Object { value: object, now };
+        match built_in(kind, object) {
+            Some(cells) if recorded == Some(cells.len()) => cells,
+            _ => columns
+                .iter()
+                .map(|column| plain_cell(column, object))
+                .collect(),
+        }
+    }
+}
+
+/// Returns the cells of a built-in kind with own columns.
+fn built_in(kind: &Kind, object: Object<'_>) -> Option<Vec<Value>> {
     let name = &*kind.kind;
-    let cells = match &*kind.group {
+    match &*kind.group {
         "" if name == "Pod" => Some(pods::pod(object)),
         "" => core::cells(name, object)
             .or_else(|| volumes::cells(name, object))
@@ -90,17 +127,6 @@ pub(crate) fn row(kind: &Kind, version: &str, object: &Value, now: Timestamp) ->
         "networking.k8s.io" | "discovery.k8s.io" => networking::cells(name, object),
         "storage.k8s.io" => volumes::cells(name, object),
         _ => access::cells(name, object).or_else(|| control_plane::cells(name, object)),
-    };
-    match cells {
-        Some(cells)
-            if columns::recorded(kind, version).map(<[Value]>::len) == Some(cells.len()) =>
-        {
-            cells
-        }
-        _ => columns(kind, version)
-            .iter()
-            .map(|column| plain_cell(column, object))
-            .collect(),
     }
 }
 
@@ -115,14 +141,28 @@ fn plain_cell(column: &Value, object: Object<'_>) -> Value {
     }
 }
 
-/// Returns a whole table. `list_metadata` is the metadata of a list, or of the single object.
-pub(crate) fn table_document<'a>(
+/// Returns a table with one row.
+pub(crate) fn single(
+    kind: &Kind,
+    version: &str,
+    object: Value,
+    options: TableOptions,
+    now: Timestamp,
+) -> Value {
+    let list_metadata = object.get("metadata").cloned().unwrap_or_default();
+    let row = row(kind, &Cells::of(kind, version), object, options, now);
+    let mut table = head(kind, version, &list_metadata, options);
+    table["rows"] = json!([row]);
+    table
+}
+
+/// Returns a table without its rows. `list_metadata` is the metadata of a list, or of the single
+/// object.
+pub(crate) fn head(
     kind: &Kind,
     version: &str,
     list_metadata: &Value,
-    objects: impl IntoIterator<Item = &'a Value>,
-    options: TableOptions<'_>,
-    now: Timestamp,
+    options: TableOptions,
 ) -> Value {
     let mut metadata = serde_json::Map::new();
     for field in ["resourceVersion", "continue", "remainingItemCount"] {
@@ -133,49 +173,50 @@ pub(crate) fn table_document<'a>(
             metadata.insert(field.to_owned(), value.clone());
         }
     }
-    let rows: Vec<Value> = objects
-        .into_iter()
-        .map(|object| {
-            let mut row = json!({
-                "cells": row(kind, version, object, now),
-                "object": included(object, options),
-            });
-            let is_pod = kind.group.is_empty() && &*kind.kind == "Pod";
-            let conditions = if is_pod {
-                pods::conditions(object)
-            } else {
-                None
-            };
-            if let (Some(conditions), Some(row)) = (conditions, row.as_object_mut()) {
-                row.insert("conditions".to_owned(), conditions);
-            }
-            row
-        })
-        .collect();
     json!({
         "kind": "Table",
         "apiVersion": options.api_version,
         "metadata": metadata,
         "columnDefinitions": if options.headers { json!(columns(kind, version)) } else { Value::Null },
-        "rows": rows,
     })
 }
 
-fn included(object: &Value, options: TableOptions<'_>) -> Value {
-    let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
+/// Returns the row of an object.
+pub(crate) fn row(
+    kind: &Kind,
+    cells: &Cells,
+    object: Value,
+    options: TableOptions,
+    now: Timestamp,
+) -> Value {
+    let is_pod = kind.group.is_empty() && &*kind.kind == "Pod";
+    let conditions = is_pod.then(|| pods::conditions(&object)).flatten();
+    let cells = cells.row(kind, &object, now);
+    let mut row = json!({ "cells": cells, "object": included(object, options) });
+    if let Some(conditions) = conditions {
+        row["conditions"] = conditions;
+    }
+    row
+}
+
+fn included(mut object: Value, options: TableOptions) -> Value {
+    if options.include == IncludeObject::Object {
+        return object;
+    }
+    let metadata = object.get_mut("metadata").map(Value::take);
+    let metadata = metadata.unwrap_or_else(|| json!({}));
     // Clients identify this bookmark by its metadata, so they are always present.
     let is_end = metadata
         .pointer("/annotations")
         .and_then(|it| it.get(INITIAL_EVENTS_END));
-    match options.include {
-        IncludeObject::Object => object.clone(),
-        IncludeObject::None if is_end.is_none() => Value::Null,
-        IncludeObject::None | IncludeObject::Metadata => json!({
-            "kind": "PartialObjectMetadata",
-            "apiVersion": options.api_version,
-            "metadata": metadata,
-        }),
+    if options.include == IncludeObject::None && is_end.is_none() {
+        return Value::Null;
     }
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": options.api_version,
+        "metadata": metadata,
+    })
 }
 
 #[cfg(test)]
@@ -209,7 +250,7 @@ mod tests {
                 .by_kind(group, object["kind"].as_str().unwrap())
                 .unwrap();
             let now = sample["now"].as_str().unwrap().parse().unwrap();
-            let cells = row(kind, version, object, now);
+            let cells = Cells::of(kind, version).row(kind, object, now);
             let expected = sample["row"].as_array().unwrap();
             let same = cells.len() == expected.len()
                 && cells
@@ -243,7 +284,7 @@ mod tests {
                     json!({}),
                     json!({ "spec": [], "status": 1, "metadata": "x" }),
                 ] {
-                    let cells = row(kind, &version.name, &object, now);
+                    let cells = Cells::of(kind, &version.name).row(kind, &object, now);
                     assert_eq!(cells.len(), columns, "{}", kind.kind);
                 }
             }
@@ -254,33 +295,33 @@ mod tests {
     fn tables_have_the_expected_fields() {
         let kinds = builtin();
         let kind = kinds.by_plural("", "namespaces").unwrap();
-        let object = json!({
-            "metadata": { "name": "x", "creationTimestamp": "2030-01-01T00:00:00Z" },
-            "status": { "phase": "Active" },
-        });
-        let list = json!({ "resourceVersion": "7", "continue": "", "remainingItemCount": 3 });
+        let object = json!({ "metadata": {
+            "name": "x", "creationTimestamp": "2030-01-01T00:00:00Z", "resourceVersion": "7",
+        }, "status": { "phase": "Active" } });
         let now = "2030-01-01T00:00:05Z".parse().unwrap();
         let options = TableOptions::default();
-        let table = table_document(kind, "v1", &list, [&object], options, now);
-        assert_eq!(
-            table["metadata"],
-            json!({ "resourceVersion": "7", "remainingItemCount": 3 })
-        );
+        let table = single(kind, "v1", object.clone(), options, now);
+        assert_eq!(table["metadata"], json!({ "resourceVersion": "7" }));
         assert_eq!(table["rows"][0]["cells"], json!(["x", "Active", "5s"]));
         assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
         assert_eq!(table["columnDefinitions"][1]["name"], "Status");
+        let list = json!({ "resourceVersion": "7", "continue": "", "remainingItemCount": 3 });
+        assert_eq!(
+            head(kind, "v1", &list, options)["metadata"],
+            json!({ "resourceVersion": "7", "remainingItemCount": 3 })
+        );
 
         let options = TableOptions {
             include: IncludeObject::None,
             headers: false,
             ..TableOptions::default()
         };
-        let table = table_document(kind, "v1", &list, [&object], options, now);
+        let table = single(kind, "v1", object, options, now);
         assert_eq!(table["columnDefinitions"], Value::Null);
         assert_eq!(table["rows"][0]["object"], Value::Null);
 
         let end = json!({ "metadata": { "annotations": { INITIAL_EVENTS_END: "true" } } });
-        let table = table_document(kind, "v1", &list, [&end], options, now);
+        let table = single(kind, "v1", end.clone(), options, now);
         assert_eq!(table["rows"][0]["cells"], json!(["", "", "<unknown>"]));
         assert_eq!(table["rows"][0]["object"]["metadata"], end["metadata"]);
     }
@@ -291,14 +332,7 @@ mod tests {
         let kind = kinds.by_plural("", "pods").unwrap();
         let object = json!({ "status": { "phase": "Succeeded" } });
         let now = Timestamp::UNIX_EPOCH;
-        let table = table_document(
-            kind,
-            "v1",
-            &Value::Null,
-            [&object],
-            TableOptions::default(),
-            now,
-        );
+        let table = single(kind, "v1", object, TableOptions::default(), now);
         assert_eq!(table["rows"][0]["conditions"][0]["type"], "Completed");
     }
 

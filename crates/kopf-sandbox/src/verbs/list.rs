@@ -15,6 +15,9 @@ use crate::selectors::{FieldSelector, LabelSelector, ShardField, ShardSelector, 
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Snapshot, Stored};
 
+/// Number of objects whose selectors are evaluated at once.
+const AT_ONCE: usize = 256;
+
 /// One page of a list.
 #[derive(Debug)]
 pub(crate) struct Page {
@@ -140,7 +143,7 @@ impl Cluster {
             self.all_in_version(candidates, &call.kind, &call.version)
                 .await?
         };
-        let mut page = page(call, &filter, snapshot.revision, candidates);
+        let mut page = page(call, &filter, snapshot.revision, candidates).await;
         page.items = self
             .all_in_version(page.items, &call.kind, &call.version)
             .await?;
@@ -189,34 +192,37 @@ impl Cluster {
     }
 }
 
-/// Returns the first page of the matching candidates.
-fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>>) -> Page {
+/// Returns the first page of the matching candidates. Other tasks run while selectors are
+/// evaluated.
+async fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>>) -> Page {
     // A real server has no such field in lists of custom resources.
     let shard = filter.shards.as_ref().filter(|_| !call.kind.is_custom());
     let shard = shard.map(ToString::to_string);
-    let mut matching = candidates
-        .into_iter()
-        .filter(|stored| filter.matches(&call.kind, stored));
-    let Some(limit) = call.options.limit else {
-        return Page {
-            revision,
-            items: matching.collect(),
-            continue_token: None,
-            remaining: None,
-            shard,
-        };
-    };
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let items: Vec<Arc<Stored>> = matching.by_ref().take(limit).collect();
-    // With selectors, a real server does not count the remaining objects.
-    let left = if filter.selects_all() {
-        matching.count()
-    } else {
-        usize::from(matching.next().is_some())
-    };
+    let limit = call.options.limit.map_or(usize::MAX, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    });
+    let selects_all = filter.selects_all();
+    let mut items = Vec::new();
+    let mut left = 0;
+    for (at, stored) in candidates.into_iter().enumerate() {
+        if !selects_all && at % AT_ONCE == AT_ONCE - 1 {
+            tokio::task::yield_now().await;
+        }
+        if !filter.matches(&call.kind, &stored) {
+            continue;
+        }
+        if items.len() < limit {
+            items.push(stored);
+            continue;
+        }
+        left += 1;
+        if !selects_all {
+            break; // with selectors, a real server does not count the remaining objects
+        }
+    }
     let more = items.last().filter(|_| left > 0);
     let continue_token = more.map(|last| ContinueToken::after(&last.key, revision).encode());
-    let remaining = (left > 0 && filter.selects_all()).then_some(left);
+    let remaining = (left > 0 && selects_all).then_some(left);
     Page {
         revision,
         items,

@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod builtin_rules;
 pub(crate) mod certificates;
 pub(crate) mod conform;
+pub(crate) mod containers;
 pub(crate) mod continue_token;
 pub(crate) mod create;
 pub(crate) mod delete;

@@ -8,7 +8,7 @@ use http::{HeaderMap, Response};
 use super::patch::PatchType;
 use super::pod_parts::PodPart;
 use super::{Call, Payload, apply, reviews};
-use crate::body::Body;
+use crate::body::{Body, Unending};
 use crate::cluster::Cluster;
 use crate::fault::Verb;
 use crate::request::body::{content_type, decoded, decoded_options};
@@ -34,12 +34,13 @@ pub(crate) async fn perform(
         Verb::Get => (200, cluster.get(call)?),
         Verb::List => {
             let page = cluster.list(call).await?;
-            return Ok(respond::list(cluster, call, &page));
+            return Ok(respond::list(cluster, call, page).await);
         }
         Verb::Watch => {
             let watcher = cluster.watch(call)?;
-            let mut response = respond::json(200, Bytes::new());
+            let mut response = respond::empty(200);
             *response.body_mut() = Body::stream(watcher.into_stream());
+            response.extensions_mut().insert(Unending);
             return Ok(response);
         }
         Verb::Create => {

@@ -101,6 +101,9 @@ impl Cluster {
             ended: false,
         };
         watcher.start(call)?;
+        if call.options.timeout == Some(Duration::ZERO) {
+            watcher.end(); // as on a real server, without initial events
+        }
         let now = self.kinds();
         if call.kind.is_custom()
             && !now
@@ -338,7 +341,9 @@ impl Watcher {
                 self.ready.push_back(line);
             }
         }
-        if self.initial.len() == 0 && std::mem::take(&mut self.ends_initial_events) {
+        if self.initial.len() > 0 {
+            tokio::task::yield_now().await; // other requests are served between two batches
+        } else if std::mem::take(&mut self.ends_initial_events) {
             let line = self.bookmark(true);
             self.ready.push_back(line);
         }

@@ -165,7 +165,7 @@ impl Owners {
 }
 
 /// Returns `false` if the object has no owner references for sure. Avoids parsing most objects.
-fn mentions_owners(raw: &[u8]) -> bool {
+pub(super) fn mentions_owners(raw: &[u8]) -> bool {
     const NAME: &[u8] = b"\"ownerReferences\"";
     raw.windows(NAME.len()).any(|window| window == NAME)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::owners::mentions_owners;
 use super::{Cluster, FollowUpJobs, collection, crds, parents};
 use crate::journal::{Place, Recovered, RecoveredObject};
 use crate::kinds::Kind;
@@ -81,6 +82,9 @@ impl Cluster {
         let Some(stored) = self.store.get(&collection, &key) else {
             return;
         };
+        if !stored.terminating && !mentions_owners(&stored.raw) {
+            return; // most objects, which are not parsed
+        }
         let follow_up = FollowUpJobs::of(&kind, &key, &stored.value());
         self.refresh_owners(&collection, &key);
         for job in follow_up.jobs {

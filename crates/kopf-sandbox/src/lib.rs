@@ -47,6 +47,7 @@ mod metrics;
 mod object;
 mod openapi;
 mod patch;
+mod pattern_weight;
 mod plugins;
 mod protobuf;
 mod request;

@@ -5,6 +5,7 @@ use kube_cel::cel::common::ast::operators;
 
 use super::authorization;
 use super::opaque::as_list;
+use super::patterns;
 
 /// Maximum cost of one evaluation, as on a real server.
 pub(super) const MAX_COST: u64 = 1_000_000;
@@ -32,6 +33,13 @@ pub(super) fn of_call(name: &str, target: Option<&Value>, args: &[Value]) -> u64
         return authorization::CHECK_COST;
     }
     let lengths = target.into_iter().chain(args).map(length);
+    let searched = match (name, target, args) {
+        ("matches" | "find" | "findAll", Some(text), [Value::String(pattern), ..])
+        | ("matches", None, [text, Value::String(pattern)]) => {
+            patterns::cost(pattern, length(text))
+        }
+        _ => 0,
+    };
     let size = match (name, args) {
         ("size" | operators::INDEX | operators::OPT_INDEX, _) => 0,
         (operators::EQUALS | operators::NOT_EQUALS, _) => lengths.min().unwrap_or(0),
@@ -44,5 +52,5 @@ pub(super) fn of_call(name: &str, target: Option<&Value>, args: &[Value]) -> u64
         (name, _) if name.starts_with("sets.") => 10 * lengths.product::<u64>(),
         _ => lengths.sum(),
     };
-    1 + size / 10
+    1 + size / 10 + searched
 }

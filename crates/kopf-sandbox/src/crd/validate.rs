@@ -13,6 +13,9 @@ use crate::schema::{self as schemas, Items, Source, Structural};
 
 /// Validates a new CRD. Requires that its defaults and status are set.
 pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
+    if let Some(error) = heavy_patterns(crd) {
+        return vec![error];
+    }
     let mut errors = Vec::new();
     let text = |pointer: &str| {
         crd.pointer(pointer)
@@ -28,9 +31,19 @@ pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Returns the error of a CRD whose patterns would take seconds to compile.
+fn heavy_patterns(crd: &Value) -> Option<FieldError> {
+    let is_heavy = schemas::has_heavy_patterns(versions(crd).iter().filter_map(schema));
+    let detail = "the patterns of the schemas are too large to be compiled";
+    is_heavy.then(|| FieldError::forbidden("spec.versions", detail))
+}
+
 /// Validates the update of a CRD. The status is that of the old one, except for a new stored
 /// version.
 pub(crate) fn validate_update(crd: &Value, old: &Value) -> Vec<FieldError> {
+    if let Some(error) = heavy_patterns(crd) {
+        return vec![error];
+    }
     let mut errors = Vec::new();
     everything_else(crd, Some(old), &mut errors);
     errors

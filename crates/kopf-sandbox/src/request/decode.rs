@@ -24,6 +24,11 @@ pub(crate) const MOST_LEVELS: usize = 127;
 /// Depth of YAML that fits on any stack.
 const USUAL_LEVELS: usize = 48;
 
+/// Maximum size of all strings of YAML after the expansion of its aliases: above the size of a body.
+const MOST_TEXT: usize = 4 << 20;
+/// Maximum number of values of YAML that are repeated by aliases.
+const MOST_REPEATED: usize = 100_000;
+
 /// Floats represent all integers up to this one.
 const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -94,7 +99,11 @@ fn parse_yaml(text: &str, levels: usize) -> Result<(Value, Vec<String>), String>
             duplicate_keys: duplicates,
             // `defaultMode: 0644` is octal, and common in manifests.
             legacy_octal_numbers: true,
-            budget: serde_saphyr::budget! { max_depth: levels },
+            budget: serde_saphyr::budget! {
+                max_depth: levels,
+                max_total_scalar_bytes: MOST_TEXT,
+            },
+            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED },
         }
     };
     let refused =
@@ -102,6 +111,9 @@ fn parse_yaml(text: &str, levels: usize) -> Result<(Value, Vec<String>), String>
             Ok(value) => return Ok((value, Vec::new())),
             Err(refused) => refused,
         };
+    if !refused.to_string().contains("duplicate mapping key") {
+        return Err(format!("yaml: {}", found(&refused.to_string())));
+    }
     let lenient = options(DuplicateKeyPolicy::LastWins);
     let value = serde_saphyr::from_str_with_options::<Value>(text, lenient)
         .map_err(|error| format!("yaml: {}", found(&error.to_string())))?;
@@ -348,6 +360,27 @@ mod tests {
         }
         let deep = "[".repeat(100_000);
         assert!(yaml(deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn aliases_are_expanded_within_limits() {
+        let few = yaml(b"a: &a [1, 2]\nb: [*a, *a]\n").unwrap();
+        assert_eq!(few.value["b"], json!([[1, 2], [1, 2]]));
+        let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..12 {
+            let below = vec![format!("*a{}", level - 1); 10].join(", ");
+            laughs = [&*laughs, &format!("a{level}: &a{level} [{below}]\n")].concat();
+        }
+        let long = format!(
+            "a: &a {}\nb: [{}]\n",
+            "x".repeat(900_000),
+            ["*a"; 90].join(", ")
+        );
+        let twice = format!("a: 1\na: 1\n{laughs}");
+        for text in [laughs, long, twice] {
+            let error = yaml(text.as_bytes()).unwrap_err();
+            assert!(error.len() < 300, "{error}");
+        }
     }
 
     #[test]

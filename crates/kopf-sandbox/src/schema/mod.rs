@@ -29,10 +29,12 @@ pub(crate) use self::expressions::{Purpose, expression_problem, leads_somewhere}
 use self::node::Node;
 pub(crate) use self::node::TYPE_NAMES;
 use self::path::Path;
+use self::pattern::Pattern;
 pub(crate) use self::source::{Additional, Items, Source};
 pub(crate) use self::structural::structural;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::fields;
+use crate::pattern_weight::{MAX_TOTAL, MAX_WEIGHT};
 
 /// The error of an object whose expressions were not evaluated.
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
@@ -166,3 +168,23 @@ pub(crate) fn knows_format(type_name: &str, format: &str) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+/// Returns `true` if the patterns of schemas are too large together to be compiled in time.
+pub(crate) fn has_heavy_patterns<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> bool {
+    let mut total: u64 = 0;
+    schemas.into_iter().any(|schema| {
+        Source::new(schema).any(&mut |part: Source<'_>| {
+            let pattern = part.text("pattern");
+            if !pattern.is_empty() {
+                // One that is too large alone has an error of its own.
+                let weight = Pattern::weight_of(pattern);
+                total = total.saturating_add(weight.min(MAX_WEIGHT));
+            }
+            for rule in part.list("x-kubernetes-validations") {
+                let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
+                total = total.saturating_add(text.matches("\\p").count() as u64 * 650);
+            }
+            total > MAX_TOTAL
+        })
+    })
+}

@@ -5,29 +5,45 @@
 
 use regex::{Regex, RegexBuilder};
 
-/// Maximum memory of one compiled pattern. Go has a similar limit, which allows 1,000 repetitions
-/// of a character.
-const MOST_BYTES: usize = 1 << 20;
+use crate::pattern_weight::{self, MAX_WEIGHT, TOO_LARGE};
+
+/// Maximum memory of one compiled pattern: above that of patterns with the maximum weight.
+const MOST_BYTES: usize = 64 << 20;
+/// Maximum memory of the cache of a search.
+const MOST_CACHED_BYTES: usize = 1 << 20;
 
 /// A compiled `pattern` with its source, for error messages.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     pub(super) text: String,
+    pub(super) weight: u64,
     regex: Regex,
 }
 
 impl Pattern {
     /// Compiles a pattern. The error is the reason for the client.
     pub(super) fn compile(text: &str) -> Result<Self, String> {
-        let regex = RegexBuilder::new(&translate(text))
+        let translated = translate(text);
+        // Malformed patterns have no weight, and an error below.
+        let weight = pattern_weight::weight(&translated).unwrap_or_default();
+        if weight > MAX_WEIGHT {
+            return Err(format!("error parsing regexp: {TOO_LARGE}"));
+        }
+        let regex = RegexBuilder::new(&translated)
             .size_limit(MOST_BYTES)
-            .dfa_size_limit(MOST_BYTES)
+            .dfa_size_limit(MOST_CACHED_BYTES)
             .build()
             .map_err(|error| reason(text, &error))?;
         Ok(Self {
             text: text.to_owned(),
+            weight,
             regex,
         })
+    }
+
+    /// Returns the weight of a pattern without compiling it; zero for a malformed one.
+    pub(super) fn weight_of(text: &str) -> u64 {
+        pattern_weight::weight(&translate(text)).unwrap_or_default()
     }
 
     pub(super) fn matches(&self, text: &str) -> bool {
@@ -38,7 +54,7 @@ impl Pattern {
 /// Returns Go's message for common errors, and that of the `regex` crate for others.
 fn reason(text: &str, error: &regex::Error) -> String {
     if let regex::Error::CompiledTooBig(_) = error {
-        return "error parsing regexp: expression too large".to_owned();
+        return format!("error parsing regexp: {TOO_LARGE}");
     }
     let ours = error.to_string();
     let last = ours

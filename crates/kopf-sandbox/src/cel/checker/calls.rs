@@ -84,7 +84,7 @@ impl<'a> Check<'a> {
         };
         let value = kube_cel::cel::Value::from(text.inner());
         let invalid = match name {
-            "matches" => patterns::compiled(text.inner()).is_err(),
+            "matches" => patterns::check(text.inner()).is_err(),
             "timestamp" => times::timestamp(&value).is_err(),
             "duration" => times::duration(&value).is_err(),
             _ => false,

@@ -14,33 +14,70 @@ use std::sync::{Arc, LazyLock};
 
 use regex::{Regex, RegexBuilder};
 
+use crate::pattern_weight::{self, MAX_WEIGHT, TOO_LARGE};
 use crate::sync::Mutex;
 
 /// Maximum number of compiled patterns that are kept, and the maximum length of one.
 const MAX_KEPT: usize = 64;
 const MAX_KEPT_LENGTH: usize = 256;
-/// Maximum size of a compiled pattern, in bytes.
-const MAX_SIZE: usize = 16 << 20;
+/// Maximum size of a compiled pattern, in bytes: above that of patterns with the maximum weight.
+const MAX_SIZE: usize = 64 << 20;
 /// Maximum count of a repetition.
 const MAX_REPEAT: u32 = 1_000;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    regex: Regex,
+    weight: u64,
+}
+
+impl std::ops::Deref for Compiled {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        &self.regex
+    }
+}
+
+/// Returns the cost of a search in a text: a hundredth of its steps, and a part of the compilation.
+pub(super) fn cost(pattern: &str, length: u64) -> u64 {
+    let weight = compiled(pattern).map_or(0, |it| it.weight);
+    weight / 10 + weight.saturating_mul(length) / 100
+}
+
+/// Checks a pattern without compiling it.
+///
+/// # Errors
+///
+/// The pattern is malformed or too large.
+pub(super) fn check(pattern: &str) -> Result<u64, String> {
+    let rewritten = rewritten(pattern)?;
+    match pattern_weight::weight(&rewritten) {
+        Some(weight) if weight <= MAX_WEIGHT => Ok(weight),
+        Some(_) => Err(format!("{TOO_LARGE}: `{pattern}`")),
+        None => Err(format!("{}: `{pattern}`", general_problem(pattern))),
+    }
+}
 
 /// Compiles a pattern, or returns a recently compiled one.
 ///
 /// # Errors
 ///
 /// The pattern is malformed.
-pub(super) fn compiled(pattern: &str) -> Result<Arc<Regex>, String> {
-    static KEPT: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
+pub(super) fn compiled(pattern: &str) -> Result<Arc<Compiled>, String> {
+    static KEPT: LazyLock<Mutex<HashMap<String, Arc<Compiled>>>> = LazyLock::new(Mutex::default);
     if let Some(known) = KEPT.lock().get(pattern) {
         return Ok(Arc::clone(known));
     }
     let problem = |why: String| format!("error parsing regexp: {why}");
+    let weight = check(pattern).map_err(problem)?;
     let rewritten = rewritten(pattern).map_err(problem)?;
-    let compiled = RegexBuilder::new(&rewritten)
+    let regex = RegexBuilder::new(&rewritten)
         .size_limit(MAX_SIZE)
         .build()
         .map_err(|_| problem(format!("{}: `{pattern}`", general_problem(pattern))))?;
-    let compiled = Arc::new(compiled);
+    let compiled = Arc::new(Compiled { regex, weight });
     if pattern.len() > MAX_KEPT_LENGTH {
         return Ok(compiled);
     }

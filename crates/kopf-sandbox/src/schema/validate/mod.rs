@@ -8,6 +8,7 @@ mod combine;
 mod number;
 mod outcome;
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
@@ -17,7 +18,9 @@ use self::outcome::Outcome;
 use super::list_type::identity;
 use super::node::{Additional, ListType, Node, Type};
 use super::path::Path;
+use super::pattern::Pattern;
 use crate::field_error::{FieldError, FieldErrorKind};
+use crate::pattern_weight::MAX_STEPS;
 
 /// Validates a value. `prefix` is the path of the value in its object, or empty for a whole one.
 ///
@@ -28,12 +31,18 @@ pub(super) fn validate(
     old: Option<&Value>,
     prefix: &str,
 ) -> Vec<FieldError> {
-    Walk { prefix }.part(node, value, old, &Path::Root).errors
+    let walk = Walk {
+        prefix,
+        steps: Cell::new(0),
+    };
+    walk.part(node, value, old, &Path::Root).errors
 }
 
 /// One run of the validator.
 struct Walk<'a> {
     prefix: &'a str,
+    /// The steps of patterns so far.
+    steps: Cell<u64>,
 }
 
 impl Walk<'_> {
@@ -156,7 +165,23 @@ impl Walk<'_> {
         } else if let Some(min) = rules.min_length.filter(|min| below(length, *min)) {
             let detail = format!("should be at least {min} chars long");
             outcome.add(self.invalid(path, &text.into(), &detail));
-        } else if let Some(pattern) = rules.pattern.as_ref().filter(|rule| !rule.matches(text)) {
+        } else if let Some(pattern) = &rules.pattern {
+            self.pattern(pattern, text, path, outcome);
+        }
+    }
+
+    fn pattern(&self, pattern: &Pattern, text: &str, path: &Path<'_>, outcome: &mut Outcome) {
+        let steps = pattern.weight.saturating_mul(text.len() as u64);
+        self.steps.set(self.steps.get().saturating_add(steps));
+        if self.steps.get() > MAX_STEPS {
+            let field = self.field(path);
+            let message = "Too long: the values of the object are too long for their patterns";
+            outcome.add(FieldError::new(
+                FieldErrorKind::TooLong,
+                field,
+                message.to_owned(),
+            ));
+        } else if !pattern.matches(text) {
             let detail = format!("should match '{}'", pattern.text);
             outcome.add(self.invalid(path, &text.into(), &detail));
         }

@@ -34,13 +34,15 @@ fn thing(text: &str) -> Value {
     })
 }
 
-fn api() -> Api {
-    Api::of(&Sandbox::builder().build().unwrap())
+fn started() -> (Sandbox, Api) {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let api = Api::of(&sandbox);
+    (sandbox, api)
 }
 
 #[tokio::test]
 async fn aliases_that_expand_to_much_more_than_the_body_are_rejected() {
-    let api = api();
+    let (_sandbox, api) = started();
     let mut many =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nx0: &x0 [a, b]\n".to_owned();
     for level in 1..18 {
@@ -76,7 +78,7 @@ async fn aliases_that_expand_to_much_more_than_the_body_are_rejected() {
 
 #[tokio::test]
 async fn crds_with_very_large_patterns_are_rejected() {
-    let api = api();
+    let (_sandbox, api) = started();
     let mut many = json!({});
     for number in 0..15_000 {
         many[format!("p{number}")] =
@@ -109,7 +111,7 @@ async fn crds_with_very_large_patterns_are_rejected() {
 
 #[tokio::test]
 async fn long_values_of_heavy_patterns_are_rejected() {
-    let api = api();
+    let (_sandbox, api) = started();
     let pattern = "(a|b)*a(a|b){501}$";
     let crd = with_properties(json!({ "text": { "type": "string", "pattern": pattern } }));
     api.create(DEFINITIONS, &crd).await.expect(201);
@@ -127,7 +129,7 @@ async fn long_values_of_heavy_patterns_are_rejected() {
 
 #[tokio::test]
 async fn searches_of_rules_are_charged_by_their_patterns() {
-    let api = api();
+    let (_sandbox, api) = started();
     let rule = "self.matches('(a|b)*a(a|b){501}$')";
     let validations = json!([{ "rule": rule }]);
     let crd = with_properties(json!({ "text": {

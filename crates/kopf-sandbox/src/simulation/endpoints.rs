@@ -30,7 +30,11 @@ pub(super) async fn reconcile(
     if list(&existing, "/subsets") == subsets {
         return Ok(());
     }
-    let update = |endpoints: &mut Value| endpoints["subsets"] = json!(subsets);
+    let update = |endpoints: &mut Value| match endpoints.as_object_mut() {
+        Some(fields) if subsets.is_empty() => drop(fields.remove("subsets")),
+        Some(fields) => drop(fields.insert("subsets".to_owned(), json!(subsets))),
+        None => {}
+    };
     client.change(ENDPOINTS, &key, update).await
 }
 

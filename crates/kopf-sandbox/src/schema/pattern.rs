@@ -152,7 +152,7 @@ fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
         _ => {
             out.push('\\');
             out.push(char);
-            return rest;
+            return braced(char, rest, out);
         }
     };
     let (open, close) = match (char.is_ascii_uppercase(), in_class) {
@@ -162,6 +162,18 @@ fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
     };
     out.extend([open, ascii, close]);
     rest
+}
+
+/// Copies the name of a Unicode class, or the number of a character: `\p{L}`, `\x{e9}`.
+fn braced<'a>(char: char, rest: &'a str, out: &mut String) -> &'a str {
+    match rest.split_once('}') {
+        Some((name, tail)) if matches!(char, 'p' | 'P' | 'x') && name.starts_with('{') => {
+            out.push_str(name);
+            out.push('}');
+            tail
+        }
+        _ => rest,
+    }
 }
 
 /// Returns `true` if a `{` is followed by `3}`, `3,}` or `3,5}`.
@@ -198,6 +210,8 @@ mod tests {
             (r"^[^\s]+$", "ab", "a b"),
             (r"^\S\D$", "ab", "a1"),
             (r"\bfoo\b", "a foo b", "foobar"),
+            (r"^\p{L}{1,3}$", "Bär", "b1"),
+            (r"^[\p{Lu}\x{e9}]+$", "Éé", "e"),
         ];
         for (pattern, yes, no) in cases {
             let compiled = Pattern::compile(pattern).unwrap();

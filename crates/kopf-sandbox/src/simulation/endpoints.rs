@@ -25,7 +25,7 @@ pub(super) async fn reconcile(
     let subsets = subsets(service, pods, readiness);
     let key = key_of(service);
     let Some(existing) = client.get(ENDPOINTS, &key) else {
-        return client.create(ENDPOINTS, endpoints(service, subsets)).await;
+        return client.create(ENDPOINTS, endpoints(service, &subsets)).await;
     };
     if list(&existing, "/subsets") == subsets {
         return Ok(());
@@ -51,7 +51,7 @@ pub(super) async fn remove(client: Client<'_>, key: &Key) -> Result<()> {
     }
 }
 
-fn endpoints(service: &Value, subsets: Vec<Value>) -> Value {
+fn endpoints(service: &Value, subsets: &[Value]) -> Value {
     let mut endpoints = json!({
         "apiVersion": "v1",
         "kind": "Endpoints",

@@ -266,9 +266,13 @@ fn exec(
     }
     let output = answers.output_of(pod, &container, &command);
     let output = output.unwrap_or_else(|| unknown(pod, &container, &command));
-    let wanted = |name: &str, text: String| match query.flag(name) {
-        true => Bytes::from(text),
-        false => Bytes::new(),
+    let wanted = |name: &str, text: String| {
+        let text = if query.flag(name) {
+            text
+        } else {
+            String::new()
+        };
+        Bytes::from(text)
     };
     let mut response = respond::empty(200);
     response.extensions_mut().insert(ExecOutput {

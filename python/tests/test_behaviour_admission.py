@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import traceback
 from typing import Any
 
@@ -267,3 +268,30 @@ def test_malformed_variables_fail_the_start(stage: Stage, monkeypatch: pytest.Mo
     text = "".join(traceback.format_exception(operator.exception))
     assert "'hooks.default.svc:443'" in text or '"hooks.default.svc:443"' in text
     assert "must be NAMESPACE/NAME:PORT" in text
+
+
+def test_reviews_have_the_order_of_the_request(stage: Stage) -> None:
+    def reverse(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: reverse(value[key]) for key in sorted(value, reverse=True)}
+        return [reverse(item) for item in value] if isinstance(value, list) else value
+
+    async def server(fn: Any) -> Any:
+        async def wrapped(review: Any, **kwargs: Any) -> Any:
+            return await fn(reverse(review), **kwargs)
+
+        async for config in kopf.WebhookServer(host="127.0.0.1")(wrapped):
+            yield config
+
+    seen: list[str] = []
+
+    @kopf.on.validate("kopfexamples")
+    def validate(body: Any, new: Any, diff: Any, **_: Any) -> None:
+        seen.extend(json.dumps(value, default=dict) for value in (body, new, diff[0].new))
+
+    with serve(stage, server):
+        configured(stage)
+        stage.create({"a": {"x": 1, "y": [{"p": 1, "q": 2}]}, "b": 2})
+    body, new, diff = seen
+    assert body == json.dumps(reverse(json.loads(body)))
+    assert new == diff == body

@@ -192,7 +192,7 @@ fn invalid_children_are_errors() {
             .await;
         let begins = [
             "child has no apiVersion",
-            "child x is not applied: the server does not serve Nothing.v1.nowhere.example",
+            "child Nothing/x is not applied: the server does not serve Nothing.v1.nowhere.example",
             "child Namespace/x is cluster-scoped, and its owner is in the namespace",
             "child ConfigMap/obj in the namespace",
         ];

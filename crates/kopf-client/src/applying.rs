@@ -1,12 +1,13 @@
 //! Server-side apply.
 
 use http::Method;
+use kopf_core::key_order::Ordered;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::patching::Target;
-use crate::request::{Call, parse};
+use crate::request::{Call, parse_in_order};
 
 /// The content type of manifests. JSON is YAML, and all supported servers accept it.
 const APPLY: &str = "application/apply-patch+yaml";
@@ -22,8 +23,8 @@ pub enum FieldOwnership {
 }
 
 impl Target<'_> {
-    /// Applies a manifest on the server's side, and returns the object as stored. The object is
-    /// created if it does not exist.
+    /// Applies a manifest on the server's side, and returns the object as stored, with the order of
+    /// its keys. The object is created if it does not exist.
     ///
     /// # Errors
     /// 409 if other managers own fields of the manifest, unless their fields are taken over.
@@ -32,7 +33,7 @@ impl Target<'_> {
         manager: &str,
         ownership: FieldOwnership,
         manifest: &Value,
-    ) -> Result<Value, Error> {
+    ) -> Result<Ordered, Error> {
         let path = self.resource.url(self.namespace, Some(self.name), None)?;
         let manager = utf8_percent_encode(manager, NON_ALPHANUMERIC);
         let force = match ownership {
@@ -41,7 +42,7 @@ impl Target<'_> {
         };
         let path = format!("{path}?fieldManager={manager}{force}");
         let call = Call::with_content(Method::PATCH, path, APPLY, manifest);
-        parse(&self.client.ask(call).await?)
+        parse_in_order(&self.client.ask(call).await?)
     }
 }
 
@@ -71,7 +72,7 @@ mod tests {
         };
         for ownership in [FieldOwnership::Respect, FieldOwnership::TakeOver] {
             let applied = target.apply("a b", ownership, &object).await;
-            assert_eq!(applied.unwrap(), object);
+            assert_eq!(applied.unwrap(), (object.clone(), None));
         }
         let conflict = target.apply("m", FieldOwnership::Respect, &object).await;
         assert!(conflict.unwrap_err().is_conflict());

@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use http::Method;
 use kopf_core::body::{Body, ManagedFields};
+use kopf_core::key_order::Ordered;
 use kopf_core::resource::Resource;
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::request::Call;
+use crate::request::{Call, parse_in_order};
 
 /// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,9 +72,14 @@ impl Target<'_> {
 
     /// Reads the object; `None` if it does not exist.
     pub async fn get(&self) -> Result<Option<Value>, Error> {
+        Ok(self.get_in_order().await?.map(|(object, _)| object))
+    }
+
+    /// Reads the object with the order of its keys; `None` if it does not exist.
+    pub async fn get_in_order(&self) -> Result<Option<Ordered>, Error> {
         let path = self.resource.url(self.namespace, Some(self.name), None)?;
-        match self.client.get_json(&path).await {
-            Ok(object) => Ok(Some(object)),
+        match self.client.ask(Call::get(path)).await {
+            Ok(response) => parse_in_order(&response).map(Some),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }

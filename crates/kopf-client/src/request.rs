@@ -11,6 +11,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kopf_core::failure::describe;
+use kopf_core::key_order::{self, Ordered};
 use kopf_core::settings::Backoffs;
 use kube::client::Body as RequestBody;
 use serde_json::Value;
@@ -311,6 +312,11 @@ async fn whole(mut body: ResponseBody, limit: usize) -> Result<Bytes, Error> {
 
 pub(crate) fn parse(response: &[u8]) -> Result<Value, Error> {
     serde_json::from_slice(response).map_err(|error| Error::malformed("the document", &error))
+}
+
+/// Parses a response with the order of its keys.
+pub(crate) fn parse_in_order(response: &[u8]) -> Result<Ordered, Error> {
+    key_order::parse(response).map_err(|error| Error::malformed("the document", &error))
 }
 
 async fn within<T>(

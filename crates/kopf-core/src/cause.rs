@@ -138,10 +138,12 @@ pub struct Change {
     pub new: Option<Arc<Value>>,
     /// The difference between the two.
     pub diff: Diff,
+    /// The field of the object that `old`, `new` and `diff` belong to; the root for whole objects.
+    pub field: FieldPath,
 }
 
 impl Change {
-    /// Returns a change with all its fields.
+    /// Returns a change of a whole object.
     pub fn new(
         reason: Reason,
         initial: bool,
@@ -155,6 +157,7 @@ impl Change {
             old,
             new,
             diff,
+            field: FieldPath::root(),
         }
     }
 }
@@ -188,6 +191,7 @@ impl Cause {
                 old: at_field(&change.old),
                 new: at_field(&change.new),
                 diff: change.diff.reduce(field),
+                field: change.field.joined(field),
             }),
         }
     }
@@ -352,6 +356,7 @@ mod tests {
                 diff: diff(&old, &new),
                 old: Some(Arc::new(old)),
                 new: Some(Arc::new(new.clone())),
+                field: FieldPath::root(),
             }),
         };
         let reduced = cause.reduced(&FieldPath::parse("spec.field"));

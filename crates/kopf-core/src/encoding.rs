@@ -10,6 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
+use crate::key_order::{InOrder, KeyOrder};
+
 /// Serialises a value.
 ///
 /// ```
@@ -19,7 +21,13 @@ use serde_json::ser::{Formatter, Serializer};
 /// assert_eq!(text, r#"{"a":[1,1.0,"\u00e4"]}"#);
 /// ```
 pub fn to_json_text(value: &Value) -> String {
-    try_json_text(value).expect("a JSON value has only string keys, and memory accepts any bytes")
+    to_json_text_in_order(value, None)
+}
+
+/// Serialises a value with its keys in this order.
+pub fn to_json_text_in_order(value: &Value, order: Option<&KeyOrder>) -> String {
+    try_json_text(&InOrder(value, order))
+        .expect("a JSON value has only string keys, and memory accepts any bytes")
 }
 
 /// Serialises any type. Fails only if its own serialisation does.
@@ -31,7 +39,7 @@ pub fn try_json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_j
 
 /// Returns `true` if the value serialises to exactly this string. Cheaper than serialising: it does
 /// not allocate, and stops at the first difference. Other strings can represent the same value.
-pub fn is_json_text(value: &Value, text: &str) -> bool {
+pub fn is_json_text<T: Serialize + ?Sized>(value: &T, text: &str) -> bool {
     let mut expected = Expected(text.as_bytes());
     let written = value
         .serialize(&mut Serializer::with_formatter(

@@ -76,6 +76,15 @@ impl FieldPath {
         self.0.strip_prefix(&*other.0).map(|rest| Self(rest.into()))
     }
 
+    /// Returns the path inside of this one.
+    #[must_use]
+    pub fn joined(&self, inner: &Self) -> Self {
+        if self.is_root() {
+            return inner.clone();
+        }
+        self.0.iter().chain(&*inner.0).cloned().collect()
+    }
+
     /// Returns the path with one more step, taken literally (dots are not split).
     #[must_use]
     pub fn join(&self, step: impl Into<Arc<str>>) -> Self {

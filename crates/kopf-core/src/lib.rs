@@ -37,6 +37,7 @@ pub mod handler;
 pub mod hierarchy;
 #[doc(hidden)]
 pub mod indexing;
+pub mod key_order;
 #[doc(hidden)]
 pub mod keys;
 #[doc(hidden)]

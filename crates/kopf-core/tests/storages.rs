@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use kopf_core::body::Body;
+use kopf_core::body::{Body, ManagedFields};
 use kopf_core::diffbase::{
     AnnotationsDiffBaseStorage, DiffBaseStorage, MultiDiffBaseStorage, StatusDiffBaseStorage,
 };
+use kopf_core::key_order::InOrder;
 use kopf_core::patch::Patch;
 use kopf_core::progress::{
     AnnotationsProgressStorage, MultiProgressStorage, ProgressRecord, ProgressStorage,
@@ -259,4 +260,44 @@ fn custom_errors_keep_their_cause() {
         std::error::Error::source(&error).unwrap().to_string(),
         "no connection"
     );
+}
+
+#[test]
+fn essences_are_stored_in_the_order_of_the_body() {
+    let text = r#"{"kind":"K","metadata":{"labels":{"y":"1","x":"2"}},"spec":{"b":1,"a":2}}"#;
+    let (body, _) = Body::parse_with(text.as_bytes(), ManagedFields::Keep).unwrap();
+    let sorted = Body::parse(text.as_bytes()).unwrap();
+    let expected = r#"{"metadata":{"labels":{"y":"1","x":"2"}},"spec":{"b":1,"a":2}}"#;
+    let storages: [(Arc<dyn DiffBaseStorage>, &str); 2] = [
+        (
+            Arc::new(AnnotationsDiffBaseStorage::default()),
+            "/metadata/annotations/kopf.zalando.org~1last-handled-configuration",
+        ),
+        (
+            Arc::new(StatusDiffBaseStorage::default()),
+            "/status/kopf/last-handled-configuration",
+        ),
+    ];
+    for (storage, place) in storages {
+        let storage = MultiDiffBaseStorage::new([storage]);
+        let essence = storage.build(&body, &[]).unwrap();
+        let patch = patched(|patch| storage.store(&body, patch, &essence).unwrap());
+        let stored = patch.pointer(place).unwrap().as_str().unwrap();
+        assert_eq!(stored.trim_end(), expected);
+        let mut handled = sorted.value().clone();
+        json_patch::merge(&mut handled, &patch);
+        let with_order = Body::new(handled.clone()).with_order(body.order().cloned());
+        assert!(storage.is_stored(&with_order, &essence), "without parsing");
+        let without = Body::new(handled);
+        assert!(!storage.is_stored(&without, &essence), "unknown");
+        assert_eq!(storage.fetch(&without).unwrap().as_ref(), Some(&essence));
+        let order = storage.key_order(&without).unwrap();
+        assert_eq!(
+            serde_json::to_string(&InOrder(&essence, Some(&order))).unwrap(),
+            expected
+        );
+        let patch = patched(|patch| storage.store(&sorted, patch, &essence).unwrap());
+        let stored = patch.pointer(place).unwrap().as_str().unwrap();
+        assert_eq!(stored.trim_end(), essence.to_string());
+    }
 }

@@ -8,6 +8,7 @@ use kopf_client::discovery::{self, Groups};
 use kopf_client::patching::Target;
 use kopf_core::body::Body;
 use kopf_core::children::{self, Child, Conflict, Kind, Scope, kind_of};
+use kopf_core::key_order::KeyOrder;
 use kopf_core::resource::Resource;
 use serde_json::Value;
 
@@ -19,6 +20,8 @@ use crate::invocation::OperatorContext;
 pub struct Applied {
     /// The child as the server has it.
     pub object: Value,
+    /// The order of its keys; `None` if they are sorted.
+    pub order: Option<Arc<KeyOrder>>,
     /// The effect of the call.
     pub effect: Effect,
 }
@@ -41,10 +44,10 @@ pub enum Error {
     #[error(transparent)]
     Manifest(#[from] children::Error),
     /// The server does not serve this kind.
-    #[error("child {name} is not applied: the server does not serve {kind}; create its CRD first")]
+    #[error("child {child} is not applied: the server does not serve {kind}; create its CRD first")]
     UnknownKind {
-        /// The name of the child in its manifest; empty if it has none.
-        name: String,
+        /// The kind and the name of the child, or its kind if the manifest has no name.
+        child: String,
         /// The kind.
         kind: Kind,
     },
@@ -100,17 +103,20 @@ pub async fn apply_child(
         }
         refused(describe(&kind, &child), error)
     };
-    if let Some(live) = target.get().await.map_err(failed)?
-        && child.is_applied_to(&live)
+    if let Some((object, order)) = target.get_in_order().await.map_err(failed)?
+        && child.is_applied_to(&object)
     {
         return Ok(Applied {
-            object: live,
+            object,
+            order,
             effect: Effect::Unchanged,
         });
     }
     let applied = target.apply(manager, ownership, child.manifest()).await;
+    let (object, order) = applied.map_err(failed)?;
     Ok(Applied {
-        object: applied.map_err(failed)?,
+        object,
+        order,
         effect: Effect::Written,
     })
 }
@@ -124,13 +130,15 @@ async fn resolve(
     if let Some(resource) = context.kinds.get(kind) {
         return Ok(resource);
     }
-    let name = || {
+    let child = || {
         let name = manifest.get("metadata").and_then(|meta| meta.get("name"));
-        let name = name.and_then(Value::as_str).unwrap_or_default();
-        name.to_owned()
+        match name.and_then(Value::as_str) {
+            Some(name) if !name.is_empty() => format!("{}/{name}", kind.kind),
+            _ => kind.kind.clone(),
+        }
     };
     let groups = Groups::Only(BTreeSet::from([kind.group.clone()]));
-    let failed = |error| refused(format!("{}/{}", kind.kind, name()), error);
+    let failed = |error| refused(child(), error);
     let scan = discovery::scan(&context.client, &groups)
         .await
         .map_err(failed)?;
@@ -148,7 +156,7 @@ async fn resolve(
         return Err(failed(error));
     }
     Err(Error::UnknownKind {
-        name: name(),
+        child: child(),
         kind: kind.clone(),
     })
 }

@@ -133,7 +133,7 @@ async fn install_one(target: Target<'_>, definition: &Value) -> Result<(), Error
         }
     }
     let applied = target.apply(MANAGER, FieldOwnership::Respect, definition);
-    let applied = applied.await.map_err(|error| explain(name, error))?;
+    let (applied, _) = applied.await.map_err(|error| explain(name, error))?;
     let version = |object: &Value| object["metadata"]["generation"].clone();
     match existing {
         None => info!("CRD {name} is created."),

@@ -1,18 +1,19 @@
 //! The arguments of one call, converted on access.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::Operation;
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change};
+use kopf_core::key_order::KeyOrder;
 use kopf_core::outcome::{Attachment, HandlerError};
 use kopf_core::reference::ObjectReference;
-use kopf_core::sync::Mutex;
 use kopf_core::wording::Level;
 use kopf_engine::applying::FieldOwnership;
-use kopf_engine::invocation::{Admission, Call, FilterContext, LiveBody, SharedPatch, Subject};
+use kopf_engine::invocation::{
+    Admission, Call, FilterContext, LiveBody, OperatorContext, SharedPatch, Subject,
+};
 use kopf_engine::memos::MemoCell;
 use kopf_engine::posting::Poster;
 use pyo3::exceptions::PyRuntimeError;
@@ -21,7 +22,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::Value;
 
-use crate::convert::{from_python, to_python};
+use crate::bodies::{BodySource, Cell, Cycle, ReviewedSource, cycle};
+use crate::convert::{from_python, to_python, to_python_in_order};
 use crate::front::Front;
 use crate::job::{Exception, Job};
 use crate::memos::PyMemo;
@@ -36,81 +38,9 @@ pub(crate) struct PyCall {
     admission: Option<Arc<Admission>>,
     memo: MemoCell,
     reference: Arc<ObjectReference>,
+    operator: Arc<OperatorContext>,
     poster: Poster,
     job: Option<Arc<Job>>,
-}
-
-/// State shared by all calls of one cycle.
-struct Cycle {
-    /// An object of Python that contains the patch.
-    object: Py<PyAny>,
-    body: Mutex<Option<(Body, Py<PyAny>)>>,
-}
-
-/// The cell of the frontend in the patch of a cycle.
-type Cell = Arc<dyn Any + Send + Sync>;
-
-fn cycle(cell: &Cell) -> PyResult<&Cycle> {
-    cell.downcast_ref()
-        .ok_or_else(|| PyRuntimeError::new_err("the cycle belongs to another frontend"))
-}
-
-/// The source of a body.
-///
-/// It does not refer to its call: users store bodies in memos, to which the call refers, and the
-/// garbage collector cannot detect such cycles.
-#[pyclass(frozen, module = "kopf._kopf")]
-pub(crate) struct BodySource {
-    front: Arc<Front>,
-    body: Option<Body>,
-    live: Option<LiveBody>,
-    cycle: Option<Cell>,
-}
-
-#[pymethods]
-impl BodySource {
-    /// Returns the body as a dict, one for each version and cycle.
-    fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let Some(body) = &self.body else {
-            return Ok(PyDict::new(py).into_any().unbind());
-        };
-        let Some(cell) = &self.cycle else {
-            return self.front.body(py, body);
-        };
-        let cycle = cycle(cell)?;
-        if let Some((known, object)) = &*cycle.body.lock()
-            && std::ptr::eq(known.value(), body.value())
-        {
-            return Ok(object.clone_ref(py));
-        }
-        let made = self.front.body(py, body)?;
-        let former = cycle
-            .body
-            .lock()
-            .replace((body.clone(), made.clone_ref(py)));
-        drop(former);
-        Ok(made)
-    }
-
-    /// Returns the newest version of the body, for daemons and timers.
-    fn newest(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match &self.live {
-            Some(live) => self.front.body(py, &live.get()),
-            None => self.get(py),
-        }
-    }
-}
-
-/// The source of the old or new object of a review.
-#[pyclass(frozen, module = "kopf._kopf")]
-pub(crate) struct ReviewedSource(Arc<Value>);
-
-#[pymethods]
-impl ReviewedSource {
-    /// Returns the object as a dict.
-    fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(to_python(py, &self.0)?.unbind())
-    }
 }
 
 impl PyCall {
@@ -123,6 +53,7 @@ impl PyCall {
             admission: call.admission().cloned(),
             memo: call.memo.clone(),
             reference: Arc::clone(call.logger.reference()),
+            operator: Arc::clone(&call.operator),
             poster: call.logger.poster().clone(),
             job: Some(job),
         }
@@ -136,6 +67,7 @@ impl PyCall {
             admission: context.admission.clone(),
             memo: context.memo.clone(),
             reference: Arc::clone(context.logger.reference()),
+            operator: Arc::clone(&context.operator),
             poster: context.logger.poster().clone(),
             job: None,
         }
@@ -159,15 +91,48 @@ impl PyCall {
                 failed = Some(error);
                 py.None()
             });
-            Arc::new(Cycle {
-                object,
-                body: Mutex::default(),
-            })
+            Arc::new(Cycle::new(object))
         });
         match failed {
             Some(error) => Err(error),
             None => Ok(Arc::clone(cell)),
         }
+    }
+
+    /// Returns the order of the keys of the old and the new state, from the root of the diff on.
+    fn orders(&self) -> (Option<Arc<KeyOrder>>, Option<Arc<KeyOrder>>) {
+        if let Some(admission) = &self.admission {
+            return admission.review.orders();
+        }
+        let change = self.change();
+        let old = change.and_then(|change| change.old.as_deref());
+        let new = change.and_then(|change| change.new.as_deref());
+        (
+            old.and_then(|old| self.old_order(old)),
+            new.and_then(|new| self.new_order(new)),
+        )
+    }
+
+    /// Returns the order of the keys of the diff-base: as stored, otherwise as in the body.
+    fn old_order(&self, old: &Value) -> Option<Arc<KeyOrder>> {
+        let body = &self.cause.as_ref()?.body;
+        let persistence = &self.operator.settings.persistence;
+        let stored = persistence.diffbase_storage.key_order(body);
+        self.order_in(old, stored.as_ref().or(body.order()))
+    }
+
+    /// Returns the order of the keys of the current essence: as in the body.
+    fn new_order(&self, new: &Value) -> Option<Arc<KeyOrder>> {
+        self.order_in(new, self.cause.as_ref()?.body.order())
+    }
+
+    /// Returns the order of an essence, or of the field of it that the handler gets.
+    fn order_in(&self, value: &Value, base: Option<&Arc<KeyOrder>>) -> Option<Arc<KeyOrder>> {
+        let field = &self.change()?.field;
+        if field.is_root() {
+            return Some(KeyOrder::of_essence(value, base.map(Arc::as_ref)));
+        }
+        base?.at(field).cloned()
     }
 
     fn change(&self) -> Option<&Change> {
@@ -267,12 +232,9 @@ impl PyCall {
             Some(patch) => Some(self.cell_of(py, patch)?),
             None => None,
         };
-        Ok(BodySource {
-            front: Arc::clone(&self.front),
-            body: self.cause.as_ref().map(|cause| cause.body.clone()),
-            live: self.live().cloned(),
-            cycle,
-        })
+        let body = self.cause.as_ref().map(|cause| cause.body.clone());
+        let front = Arc::clone(&self.front);
+        Ok(BodySource::new(front, body, self.live().cloned(), cycle))
     }
 
     #[getter]
@@ -282,28 +244,38 @@ impl PyCall {
 
     #[pyo3(name = "old")]
     fn old_value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let admission = self
-            .admission
-            .as_ref()
-            .map(|admission| &admission.review.old);
-        value(py, admission.or(self.change().map(|change| &change.old)))
+        let old = self.change().and_then(|change| change.old.as_deref());
+        match old {
+            Some(old) => {
+                let order = self.old_order(old);
+                Ok(to_python_in_order(py, old, order.as_deref())?.unbind())
+            }
+            None => Ok(py.None()),
+        }
     }
 
     #[pyo3(name = "new")]
     fn new_value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let admission = self
-            .admission
-            .as_ref()
-            .map(|admission| &admission.review.new);
-        value(py, admission.or(self.change().map(|change| &change.new)))
+        let new = self.change().and_then(|change| change.new.as_deref());
+        match new {
+            Some(new) => {
+                let order = self.new_order(new);
+                Ok(to_python_in_order(py, new, order.as_deref())?.unbind())
+            }
+            None => Ok(py.None()),
+        }
     }
 
     /// Returns the sources of the old and new object of a review.
     fn reviewed(&self) -> (Option<ReviewedSource>, Option<ReviewedSource>) {
         let review = self.admission.as_ref().map(|admission| &admission.review);
-        let source = |value: &Option<Arc<Value>>| value.clone().map(ReviewedSource);
         review.map_or((None, None), |review| {
-            (source(&review.old), source(&review.new))
+            let (old, new) = review.orders();
+            let source = |value: &Option<Arc<Value>>, order| {
+                let value = value.clone();
+                value.map(|value| ReviewedSource::new(value, order))
+            };
+            (source(&review.old, old), source(&review.new, new))
         })
     }
 
@@ -314,9 +286,15 @@ impl PyCall {
             Some(admission) => Some(admission.review.diff()),
             None => self.change().map(|change| &change.diff),
         };
+        let (old_order, new_order) = self.orders();
         for item in diff.into_iter().flat_map(|diff| diff.iter()) {
             let field = PyTuple::new(py, item.field.steps().iter().map(|step| &**step))?;
-            let (old, new) = (to_python(py, &item.old)?, to_python(py, &item.new)?);
+            let convert = |value, order: Option<&Arc<KeyOrder>>| {
+                let order = order.and_then(|order| order.at(&item.field));
+                to_python_in_order(py, value, order.map(Arc::as_ref))
+            };
+            let old = convert(&item.old, old_order.as_ref())?;
+            let new = convert(&item.new, new_order.as_ref())?;
             items.append((item.operation.as_str(), field, old, new))?;
         }
         Ok(items.into_any().unbind())
@@ -475,7 +453,8 @@ impl PyCall {
         let Some(child) = &self.call()?.child else {
             return Ok(None);
         };
-        let body = to_python(py, child.body.value())?.unbind();
+        let order = child.body.order().map(Arc::as_ref);
+        let body = to_python_in_order(py, child.body.value(), order)?.unbind();
         Ok(Some((body, child.event.as_str())))
     }
 
@@ -552,12 +531,5 @@ impl PyCall {
         let reference = posting::reference(reference)?;
         self.poster.record(&reference, Level::from(level), message);
         Ok(())
-    }
-}
-
-fn value(py: Python<'_>, value: Option<&Option<Arc<Value>>>) -> PyResult<Py<PyAny>> {
-    match value.and_then(Option::as_ref) {
-        Some(value) => Ok(to_python(py, value)?.unbind()),
-        None => Ok(py.None()),
     }
 }

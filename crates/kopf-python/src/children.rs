@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::front::Front;
-use crate::resolving::{Failure, resolve};
+use crate::resolving::{Failure, resolve_in_order};
 
 /// A child to apply.
 pub(crate) struct Applying {
@@ -32,9 +32,9 @@ pub(crate) fn apply(front: &Arc<Front>, child: Applying, future: Py<PyAny>) {
         } = child;
         let applied = apply_child(&operator, &owner, manifest, ownership).await;
         let result = match applied {
-            Ok(applied) => Ok(applied.object),
+            Ok(applied) => Ok((applied.object, applied.order)),
             Err(error) => Err(Failure::Other("apply", describe(&error))),
         };
-        resolve(&resolver, &future, result);
+        resolve_in_order(&resolver, &future, result);
     });
 }

@@ -1,5 +1,8 @@
 //! Conversion of JSON values to Python and back.
 
+use std::sync::Arc;
+
+use kopf_core::key_order::{self, KeyOrder, ListReading, Ordered, Reading};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -10,8 +13,17 @@ use serde_json::{Map, Number, Value};
 /// Maximum depth of values, higher than in any Kubernetes object; deeper values are rejected.
 const MAX_DEPTH: usize = 200;
 
-/// Converts a JSON value to plain dicts, lists and scalars.
+/// Converts a JSON value to plain dicts, lists and scalars, with sorted keys.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    to_python_in_order(py, value, None)
+}
+
+/// Converts a JSON value to plain dicts, lists and scalars, with the keys in this order.
+pub(crate) fn to_python_in_order<'py>(
+    py: Python<'py>,
+    value: &Value,
+    order: Option<&KeyOrder>,
+) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null => PyNone::get(py).to_owned().into_any(),
         Value::Bool(flag) => PyBool::new(py, *flag).to_owned().into_any(),
@@ -19,16 +31,28 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
         Value::String(text) => PyString::new(py, text).into_any(),
         Value::Array(items) => {
             let list = PyList::empty(py);
-            for item in items {
-                list.append(to_python(py, item)?)?;
+            for (index, item) in items.iter().enumerate() {
+                let inner = order.and_then(|order| order.item(index));
+                list.append(to_python_in_order(py, item, inner.map(Arc::as_ref))?)?;
             }
             list.into_any()
         }
-        Value::Object(map) => map_to_python(py, map)?.into_any(),
+        Value::Object(map) => match order {
+            None => map_to_python(py, map)?.into_any(),
+            Some(order) => {
+                let dict = PyDict::new(py);
+                for (key, value) in key_order::entries(map, order) {
+                    let inner = order.member(key).map(Arc::as_ref);
+                    let value = to_python_in_order(py, value, inner)?;
+                    dict.set_item(PyString::intern(py, key), value)?;
+                }
+                dict.into_any()
+            }
+        },
     })
 }
 
-/// Converts a JSON object to a dict.
+/// Converts a JSON object to a dict with sorted keys.
 pub(crate) fn map_to_python<'py>(
     py: Python<'py>,
     map: &Map<String, Value>,
@@ -52,6 +76,11 @@ fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py
 
 /// Converts a Python value to JSON. The error contains the path inside the value.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    Ok(from_python_in_order(value)?.0)
+}
+
+/// Converts a Python value to JSON, with the order of its keys.
+pub(crate) fn from_python_in_order(value: &Bound<'_, PyAny>) -> PyResult<Ordered> {
     convert(value, &mut Vec::new())
 }
 
@@ -63,74 +92,86 @@ pub(crate) fn map_from_python(value: &Bound<'_, PyAny>) -> PyResult<Map<String, 
     }
 }
 
-fn convert(value: &Bound<'_, PyAny>, path: &mut Vec<String>) -> PyResult<Value> {
+fn convert(value: &Bound<'_, PyAny>, path: &mut Vec<String>) -> PyResult<Ordered> {
     if path.len() > MAX_DEPTH {
         return Err(PyValueError::new_err(
             "the value is nested too deeply or contains itself",
         ));
     }
-    if value.is_none() {
-        return Ok(Value::Null);
-    }
-    if let Ok(text) = value.cast::<PyString>() {
-        return text
-            .to_str()
-            .map(|text| Value::String(text.to_owned()))
-            .map_err(|_| wrong(path, "a string with lone surrogates"));
-    }
-    if value.is_instance_of::<PyBool>() {
-        return Ok(Value::Bool(value.extract()?));
-    }
-    if value.is_instance_of::<PyInt>() {
-        return integer(value).ok_or_else(|| wrong(path, "an integer beyond 64 bits"));
-    }
-    if value.is_instance_of::<PyFloat>() {
-        let number = Number::from_f64(value.extract()?);
-        return number
-            .map(Value::Number)
-            .ok_or_else(|| wrong(path, "a number that is not finite"));
+    if let Some(scalar) = scalar(value, path) {
+        return Ok((scalar?, None));
     }
     if let Ok(dict) = value.cast::<PyDict>() {
-        let mut map = Map::with_capacity(0);
+        let mut reading = Reading::default();
         for (key, item) in dict.iter() {
-            insert(&mut map, &key, &item, path)?;
+            insert(&mut reading, &key, &item, path)?;
         }
-        return Ok(Value::Object(map));
+        return Ok(reading.end());
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         let sequence = value.cast::<PySequence>()?;
-        let mut items = Vec::with_capacity(sequence.len()?);
+        let mut reading = ListReading::with_capacity(sequence.len()?);
         for (number, item) in sequence.try_iter()?.enumerate() {
             path.push(format!("[{number}]"));
-            items.push(convert(&item?, path)?);
+            let (item, order) = convert(&item?, path)?;
+            reading.push(item, order);
             path.pop();
         }
-        return Ok(Value::Array(items));
+        return Ok(reading.end());
     }
     // Views of bodies and patches, and mappings of users.
     if let Ok(mapping) = value.cast::<PyMapping>() {
-        let mut map = Map::new();
+        let mut reading = Reading::default();
         for pair in mapping.items()?.iter() {
             let (key, item): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-            insert(&mut map, &key, &item, path)?;
+            insert(&mut reading, &key, &item, path)?;
         }
-        return Ok(Value::Object(map));
+        return Ok(reading.end());
     }
     let kind = value.get_type().name()?.to_string();
-    Err(wrong(path, &format!("a {kind}, not a JSON value")))
+    Err(wrong(
+        path,
+        &format!("of the type {kind}, which is not JSON"),
+    ))
+}
+
+/// Converts a scalar; `None` for other values.
+fn scalar(value: &Bound<'_, PyAny>, path: &[String]) -> Option<PyResult<Value>> {
+    if value.is_none() {
+        return Some(Ok(Value::Null));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        let text = text.to_str().map(|text| Value::String(text.to_owned()));
+        return Some(text.map_err(|_| wrong(path, "a string with lone surrogates")));
+    }
+    if value.is_instance_of::<PyBool>() {
+        return Some(value.extract().map(Value::Bool));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Some(integer(value).ok_or_else(|| wrong(path, "an integer beyond 64 bits")));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        let number = value.extract().map(Number::from_f64);
+        return Some(number.and_then(|number| {
+            number
+                .map(Value::Number)
+                .ok_or_else(|| wrong(path, "a number that is not finite"))
+        }));
+    }
+    None
 }
 
 fn insert(
-    map: &mut Map<String, Value>,
+    reading: &mut Reading,
     key: &Bound<'_, PyAny>,
     item: &Bound<'_, PyAny>,
     path: &mut Vec<String>,
 ) -> PyResult<()> {
     let key = key_from_python(key, path)?;
     path.push(format!(".{key}"));
-    let value = convert(item, path)?;
+    let (value, order) = convert(item, path)?;
     path.pop();
-    map.insert(key, value);
+    reading.insert(key, value, order);
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 use tokio::runtime::Handle;
 use tracing::Dispatch;
 
-use crate::convert::to_python;
+use crate::convert::to_python_in_order;
 use crate::engine::Engine;
 use crate::hosting::{LoopHost, Task};
 use crate::logging::Levels;
@@ -111,7 +111,8 @@ impl Front {
             return Ok(object.clone_ref(py));
         }
         drop(last);
-        let made = to_python(py, body.value())?.unbind();
+        let order = body.order().map(Arc::as_ref);
+        let made = to_python_in_order(py, body.value(), order)?.unbind();
         let former = self
             .last_body
             .lock()

@@ -8,6 +8,7 @@
 //! Two rules prevent deadlocks: a thread detaches from the interpreter before it waits, and no lock
 //! is held while Python code runs, except for that of a hosted task, which only the drain acquires.
 
+mod bodies;
 mod call;
 mod children;
 mod conditions;
@@ -42,7 +43,9 @@ mod webhooks;
 #[pyo3::pymodule]
 mod _kopf {
     #[pymodule_export]
-    use crate::call::{BodySource, PyCall, ReviewedSource};
+    use crate::bodies::{BodySource, ReviewedSource};
+    #[pymodule_export]
+    use crate::call::PyCall;
     #[pymodule_export]
     use crate::conditions::apply_conditions;
     #[pymodule_export]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use kopf_core::key_order::Ordered;
 use kopf_core::outcome::Attachment;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::convert::to_python;
+use crate::convert::to_python_in_order;
 use crate::front::Front;
 use crate::job::Exception;
 
@@ -22,10 +23,19 @@ pub(crate) enum Failure {
 
 /// Resolves an asyncio future. Must be called in the thread of the event loop.
 pub(crate) fn resolve(front: &Arc<Front>, future: &Py<PyAny>, result: Result<Value, Failure>) {
+    resolve_in_order(front, future, result.map(|value| (value, None)));
+}
+
+/// Resolves an asyncio future as [`resolve`] does, with the keys of the result in this order.
+pub(crate) fn resolve_in_order(
+    front: &Arc<Front>,
+    future: &Py<PyAny>,
+    result: Result<Ordered, Failure>,
+) {
     Python::attach(|py| {
         let bridge = &front.bridge;
         let resolved = match result {
-            Ok(value) => to_python(py, &value)
+            Ok((value, order)) => to_python_in_order(py, &value, order.as_deref())
                 .and_then(|value| bridge.call_method1(py, "resolve", (future, value))),
             Err(Failure::Unfinished(delay)) => {
                 bridge.call_method1(py, "reject", (future, "unfinished", delay))

@@ -9,6 +9,7 @@ use kopf_core::diffbase::{
     AnnotationsDiffBaseStorage, DiffBaseStorage, MultiDiffBaseStorage, StatusDiffBaseStorage,
 };
 use kopf_core::field::FieldPath;
+use kopf_core::key_order::KeyOrder;
 use kopf_core::patch::Patch;
 use kopf_core::progress::{
     AnnotationsProgressStorage, MultiProgressStorage, ProgressRecord, ProgressStorage,
@@ -20,7 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 
-use crate::convert::{from_python, map_from_python, map_to_python, to_python};
+use crate::convert::{from_python, map_from_python, map_to_python, to_python, to_python_in_order};
 use crate::declaring::{get, need};
 use crate::front::Front;
 use crate::raised::Raised;
@@ -251,9 +252,11 @@ impl DiffBaseStorage for PyStorage {
     }
 
     fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {
+        let order = body.order().map(Arc::as_ref);
         self.change("store", patch, |bridge, storage, merge| {
             let body = self.body(bridge.py(), body)?;
-            let essence = to_python(bridge.py(), essence)?;
+            let order = KeyOrder::of_essence(essence, order);
+            let essence = to_python_in_order(bridge.py(), essence, Some(&order))?;
             bridge.call_method1("storage_store_essence", (storage, body, merge, essence))?;
             Ok(())
         })

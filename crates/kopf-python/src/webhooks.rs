@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::convert::{from_python, to_python};
+use crate::convert::{from_python, from_python_in_order, to_python, to_python_in_order};
 use crate::declaring::{duration, get, need};
 use crate::front::Front;
 use crate::queue::Entry;
@@ -188,7 +188,9 @@ impl PyServing {
         sslpeer: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let mut incoming = Incoming::new(from_python(review)?);
+        let (review, order) = from_python_in_order(review)?;
+        let mut incoming = Incoming::new(review);
+        incoming.order = order;
         incoming.webhook = webhook;
         if !headers.is_none() {
             for pair in headers.call_method0("items")?.try_iter()? {
@@ -368,6 +370,10 @@ impl Serving for Forwarding {
         }
     }
 
+    fn keeps_key_order(&self) -> bool {
+        true
+    }
+
     fn api_certificate(&self) -> BoxFuture<'_, Option<Vec<u8>>> {
         async { None }.boxed()
     }
@@ -396,7 +402,7 @@ fn ask(
     incoming: Incoming,
     answer: Answer,
 ) -> PyResult<()> {
-    let review = to_python(py, &incoming.review)?;
+    let review = to_python_in_order(py, &incoming.review, incoming.order.as_deref())?;
     let sslpeer = incoming.sslpeer.unwrap_or_default();
     let arguments = (
         function,

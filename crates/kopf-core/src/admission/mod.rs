@@ -31,7 +31,7 @@ pub use client_config::{ClientConfig, ServiceReference};
 pub(crate) use configuration::client_config as addressed;
 pub use operation::{Operation, UnknownOperation};
 pub use serving::{Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer};
-pub use text::{ParseError, parse};
+pub use text::{ParseError, parse, parse_in_order};
 pub use unreadable::{ReviewHead, Unreadable};
 
 // Interfaces between the engine and our servers. Custom servers need none of them.

@@ -12,6 +12,7 @@ use super::{Incoming, Operation, Refusal};
 use crate::body::Body;
 use crate::cause::Cause;
 use crate::diff::{Diff, diff};
+use crate::key_order::KeyOrder;
 use crate::reference::ObjectReference;
 use crate::resource::Resource;
 
@@ -51,6 +52,8 @@ pub struct Review {
     pub sslpeer: Option<Value>,
     /// Id of the handler to call; `None` for all handlers that match. Never empty.
     pub webhook: Option<String>,
+    /// Order of the keys of the request.
+    order: Option<Arc<KeyOrder>>,
     /// Computed on demand: most handlers do not use it.
     diff: OnceLock<Diff>,
 }
@@ -74,6 +77,8 @@ impl Review {
             Some(Value::Null) | None => return Err(missing("request.userInfo")),
             Some(userinfo) => userinfo,
         };
+        let order = incoming.order.as_ref();
+        let order = order.and_then(|order| order.member("request")).cloned();
         let new = object(request.object, "object")?;
         let old = object(request.old_object, "oldObject")?;
         let Some(body) = new.as_ref().or(old.as_ref()) else {
@@ -98,7 +103,11 @@ impl Review {
             kind: or_default(review.remove("kind"), "AdmissionReview"),
             uid: or_default(request.uid, ""),
             resource,
-            body: Body::from(Arc::clone(body)),
+            body: Body::from(Arc::clone(body)).with_order(order_of(
+                order.as_ref(),
+                if new.is_some() { "object" } else { "oldObject" },
+            )),
+            order,
             name,
             namespace,
             operation,
@@ -120,6 +129,12 @@ impl Review {
             let side = |side: &Option<Arc<Value>>| side.clone().unwrap_or_default();
             diff(&side(&self.old), &side(&self.new))
         })
+    }
+
+    /// Returns the order of the keys of the old and the new object, if it is known.
+    pub fn orders(&self) -> (Option<Arc<KeyOrder>>, Option<Arc<KeyOrder>>) {
+        let of = |key| order_of(self.order.as_ref(), key);
+        (of("oldObject"), of("object"))
     }
 
     /// Returns the reference to the object.
@@ -236,6 +251,10 @@ fn named(metadata: Option<&Value>, asked: Option<&Value>, key: &str) -> Option<S
     let texts = [own, asked].into_iter().flatten();
     let mut texts = texts.filter_map(Value::as_str);
     texts.find(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn order_of(request: Option<&Arc<KeyOrder>>, key: &str) -> Option<Arc<KeyOrder>> {
+    request?.member(key).cloned()
 }
 
 fn object(field: Option<Value>, key: &str) -> Result<Option<Arc<Value>>, Refusal> {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CertificateStore, ClientConfig};
+use crate::key_order::KeyOrder;
 
 /// A request to a webhook server.
 #[derive(Clone, Default, PartialEq)]
@@ -18,6 +19,8 @@ use super::{CertificateStore, ClientConfig};
 pub struct Incoming {
     /// The body: an `AdmissionReview`, parsed by [`parse`](super::parse).
     pub review: Value,
+    /// Order of the keys of the body, if it was [asked for](Serving::keeps_key_order).
+    pub order: Option<Arc<KeyOrder>>,
     /// Id of the handler to call, from the path. `None` or an empty string calls all handlers that
     /// match the review.
     pub webhook: Option<String>,
@@ -118,6 +121,12 @@ pub trait Serving: Send + Sync {
     /// Returns `true` if servers without an address must listen on the loopback interface only
     /// (`settings.admission.loopback`).
     fn is_loopback(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if handlers see the order of keys: then bodies are parsed by
+    /// [`parse_in_order`](super::parse_in_order).
+    fn keeps_key_order(&self) -> bool {
         false
     }
 

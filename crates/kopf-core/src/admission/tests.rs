@@ -53,6 +53,7 @@ fn read(review: Value) -> Result<Review, Refusal> {
 #[test]
 fn all_fields_of_a_request_are_parsed() {
     let incoming = Incoming {
+        order: None,
         review: request(&json!({
             "operation": "UPDATE", "subResource": "status", "dryRun": true,
             "object": {"spec": {"field": 2}}, "oldObject": {"spec": {"field": 1}},

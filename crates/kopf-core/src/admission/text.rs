@@ -6,6 +6,8 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use crate::key_order::{self, Ordered};
+
 /// Fields of requests that no handler gets.
 const UNUSED: [&str; 4] = ["kind", "options", "requestKind", "requestResource"];
 
@@ -55,6 +57,11 @@ pub fn parse(text: &[u8]) -> Result<Value, ParseError> {
     let review = Place::Review.deserialize(&mut reader)?;
     reader.end()?;
     Ok(review)
+}
+
+/// Parses a review with all its fields, and the order of their keys.
+pub fn parse_in_order(text: &[u8]) -> Result<Ordered, ParseError> {
+    Ok(key_order::parse(text)?)
 }
 
 /// Position of the reader in the review.

@@ -10,6 +10,7 @@ use serde::de::{
 use serde_json::{Map, Value};
 
 use super::ManagedFields;
+use crate::key_order::{AnyValue, Ordered};
 use crate::lenient::{self, Read};
 
 /// Parses exactly one object, without its `metadata.managedFields`.
@@ -20,9 +21,12 @@ pub(super) fn object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// Parses exactly one object, with all its fields.
-pub(super) fn whole_object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice::<Map<String, Value>>(bytes).map(Value::Object)
+/// Parses exactly one object, with all its fields and the order of its keys.
+pub(super) fn whole_object(bytes: &[u8]) -> Result<Ordered, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let read = deserializer.deserialize_map(AnyValue)?;
+    deserializer.end()?;
+    Ok(read)
 }
 
 /// Parses an object that strict parsing rejects, and counts the omitted values.

@@ -14,6 +14,7 @@ use std::sync::{Arc, LazyLock};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::key_order::{InOrder, KeyOrder};
 use crate::reference::ObjectReference;
 
 static NULL: Value = Value::Null;
@@ -35,7 +36,7 @@ pub enum ManagedFields {
     /// They are dropped before the object is stored or parsed, which saves up to half of the memory.
     #[default]
     Drop,
-    /// They are kept, as in the original.
+    /// They are kept, and so is the order of all keys, as in the original.
     Keep,
 }
 
@@ -49,13 +50,28 @@ pub enum ManagedFields {
 /// assert_eq!(body.spec()["field"], serde_json::Value::Null);
 /// # Ok::<_, kopf_core::body::Error>(())
 /// ```
-#[derive(Clone, PartialEq)]
-pub struct Body(Arc<Value>);
+#[derive(Clone)]
+pub struct Body {
+    value: Arc<Value>,
+    order: Option<Arc<KeyOrder>>,
+}
 
 impl Body {
     /// Wraps a value without changing it.
     pub fn new(value: Value) -> Self {
-        Self(Arc::new(value))
+        Self::from(Arc::new(value))
+    }
+
+    /// Sets the order of keys, for frontends that show it to users.
+    #[must_use]
+    pub fn with_order(self, order: Option<Arc<KeyOrder>>) -> Self {
+        Self { order, ..self }
+    }
+
+    /// Returns the order of keys as sent by the server. `None` if all keys are sorted, and if the
+    /// order was not [requested](ManagedFields::Keep).
+    pub fn order(&self) -> Option<&Arc<KeyOrder>> {
+        self.order.as_ref()
     }
 
     /// Parses one JSON object, without its `metadata.managedFields`.
@@ -75,17 +91,17 @@ impl Body {
     /// values that became null because they are nested too deeply.
     pub fn parse_with(bytes: &[u8], managed: ManagedFields) -> Result<(Self, usize), Error> {
         let strict = match managed {
-            ManagedFields::Drop => decoding::object(bytes),
+            ManagedFields::Drop => decoding::object(bytes).map(|value| (value, None)),
             ManagedFields::Keep => decoding::whole_object(bytes),
         };
-        let (value, cut) = match strict {
-            Ok(value) => (value, 0),
+        match strict {
+            Ok((value, order)) => Ok((Self::new(value).with_order(order), 0)),
             Err(error) => {
                 let lenient = decoding::lenient_object(bytes, managed);
-                lenient.ok_or(Error::Unreadable(error))?
+                let (value, cut) = lenient.ok_or(Error::Unreadable(error))?;
+                Ok((Self::new(value), cut))
             }
-        };
-        Ok((Self::new(value), cut))
+        }
     }
 
     /// Parses only a part of one JSON object: the selected top-level fields, and, unless `metadata`
@@ -116,12 +132,12 @@ impl Body {
 
     /// Returns the whole document.
     pub fn value(&self) -> &Value {
-        &self.0
+        &self.value
     }
 
     /// Returns a top-level field; null if absent.
     pub fn get(&self, key: &str) -> &Value {
-        self.0.get(key).unwrap_or(&NULL)
+        self.value.get(key).unwrap_or(&NULL)
     }
 
     /// Returns `spec`, or an empty object.
@@ -260,13 +276,21 @@ impl From<Value> for Body {
 
 impl From<Arc<Value>> for Body {
     fn from(value: Arc<Value>) -> Self {
-        Self(value)
+        Self { value, order: None }
     }
 }
 
+/// Compares the values: the order of keys has no meaning.
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+/// With the keys in their order, if it is known.
 impl Serialize for Body {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        InOrder(&self.value, self.order.as_deref()).serialize(serializer)
     }
 }
 
@@ -284,7 +308,7 @@ impl<I: serde_json::value::Index> Index<I> for Body {
     type Output = Value;
 
     fn index(&self, index: I) -> &Value {
-        self.0.get(index).unwrap_or(&NULL)
+        self.value.get(index).unwrap_or(&NULL)
     }
 }
 

@@ -1,12 +1,15 @@
 //! The diff-base in an annotation, the default.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{DiffBaseStorage, StorageError, decode, remove_fields};
 use crate::body::Body;
-use crate::encoding::{is_json_text, to_json_text};
+use crate::encoding::{is_json_text, to_json_text_in_order};
 use crate::essence::drop_annotations;
 use crate::field::FieldPath;
+use crate::key_order::{InOrder, KeyOrder};
 use crate::keys::{self, KeyNaming};
 use crate::patch::Patch;
 
@@ -71,6 +74,12 @@ impl AnnotationsDiffBaseStorage {
         &self.naming
     }
 
+    /// Returns the stored text.
+    fn text<'b>(&self, body: &'b Body) -> Option<&'b str> {
+        let keys = self.naming.keys(&self.key, body);
+        keys.iter().find_map(|key| body.annotation(key))
+    }
+
     fn named(naming: KeyNaming) -> Self {
         let key = "last-handled-configuration".to_owned();
         Self {
@@ -119,14 +128,19 @@ impl DiffBaseStorage for AnnotationsDiffBaseStorage {
     }
 
     fn is_stored(&self, body: &Body, essence: &Value) -> bool {
-        let keys = self.naming.keys(&self.key, body);
-        let text = keys.iter().find_map(|key| body.annotation(key));
-        text.and_then(|text| text.strip_suffix('\n'))
-            .is_some_and(|text| is_json_text(essence, text))
+        let essence = InOrder(essence, body.order().map(Arc::as_ref));
+        self.text(body)
+            .and_then(|text| text.strip_suffix('\n'))
+            .is_some_and(|text| is_json_text(&essence, text))
+    }
+
+    fn key_order(&self, body: &Body) -> Option<Arc<KeyOrder>> {
+        self.text(body).and_then(KeyOrder::parse)
     }
 
     fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {
-        let text = to_json_text(essence) + "\n"; // as by kubectl, for readability in YAML
+        let order = body.order().map(Arc::as_ref);
+        let text = to_json_text_in_order(essence, order) + "\n"; // as by kubectl, for readability in YAML
         for place in self.naming.keys(&self.key, body) {
             patch
                 .annotations_mut()

@@ -10,6 +10,7 @@ mod multi;
 mod status;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -22,6 +23,7 @@ pub use crate::storage::StorageError;
 use crate::body::Body;
 use crate::essence;
 use crate::field::FieldPath;
+use crate::key_order::KeyOrder;
 use crate::keys::KeyNaming;
 use crate::lenient;
 use crate::patch::Patch;
@@ -64,6 +66,12 @@ pub trait DiffBaseStorage: Send + Sync + Debug {
     /// [`fetch`](Self::fetch) decides. Worth implementing only if it is cheaper than that.
     fn is_stored(&self, _body: &Body, _essence: &Value) -> bool {
         false
+    }
+
+    /// Returns the order of keys in the stored essence, for frontends that show it to users. `None`
+    /// if they are sorted, or if the storage does not keep it: then the order of the body is shown.
+    fn key_order(&self, _body: &Body) -> Option<Arc<KeyOrder>> {
+        None
     }
 
     /// Stores an essence, usually by adding it to the patch.

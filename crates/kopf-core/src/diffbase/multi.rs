@@ -8,6 +8,7 @@ use super::{DiffBaseStorage, StorageError};
 use crate::body::Body;
 use crate::essence;
 use crate::field::FieldPath;
+use crate::key_order::KeyOrder;
 use crate::keys::KeyNaming;
 use crate::patch::Patch;
 
@@ -71,6 +72,11 @@ impl DiffBaseStorage for MultiDiffBaseStorage {
         self.storages
             .first()
             .is_some_and(|storage| storage.is_stored(body, essence))
+    }
+
+    fn key_order(&self, body: &Body) -> Option<Arc<KeyOrder>> {
+        let mut storages = self.storages.iter();
+        storages.find_map(|storage| storage.key_order(body))
     }
 
     fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {

@@ -1,12 +1,15 @@
 //! The diff-base in the status, as a string.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{DiffBaseStorage, StorageError, decode, remove_fields};
 use crate::body::Body;
-use crate::encoding::{is_json_text, to_json_text};
+use crate::encoding::{is_json_text, to_json_text_in_order};
 use crate::essence::drop_empty_stanzas;
 use crate::field::{FieldPath, resolve_lenient};
+use crate::key_order::{InOrder, KeyOrder};
 use crate::patch::Patch;
 
 /// A storage of the essence in `status.kopf.last-handled-configuration`, as a string, so that the
@@ -82,11 +85,18 @@ impl DiffBaseStorage for StatusDiffBaseStorage {
 
     fn is_stored(&self, body: &Body, essence: &Value) -> bool {
         let text = resolve_lenient(body.value(), &self.field).and_then(Value::as_str);
-        text.is_some_and(|text| is_json_text(essence, text))
+        let essence = InOrder(essence, body.order().map(Arc::as_ref));
+        text.is_some_and(|text| is_json_text(&essence, text))
     }
 
-    fn store(&self, _body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {
-        patch.set(&self.field, Value::from(to_json_text(essence)));
+    fn key_order(&self, body: &Body) -> Option<Arc<KeyOrder>> {
+        let text = resolve_lenient(body.value(), &self.field).and_then(Value::as_str);
+        text.and_then(KeyOrder::parse)
+    }
+
+    fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {
+        let text = to_json_text_in_order(essence, body.order().map(Arc::as_ref));
+        patch.set(&self.field, Value::from(text));
         Ok(())
     }
 }

@@ -48,6 +48,7 @@ fn changed(old: Option<Value>, new: Option<Value>) -> Cause {
             diff: diff(&old, &new),
             old: Some(Arc::new(old)),
             new: Some(Arc::new(new.clone())),
+            field: FieldPath::root(),
         }),
         ..event(new)
     }

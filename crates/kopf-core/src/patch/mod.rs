@@ -106,7 +106,7 @@ impl Patch {
         for function in self.fns.iter().filter(|function| !function.is_awaited()) {
             function.call(&mut value)?;
         }
-        Ok(Body::new(value))
+        Ok(Body::new(value).with_order(body.order().cloned()))
     }
 
     /// Returns an object with the fields of the patch merged into it, without its functions.

@@ -58,6 +58,7 @@ fn cause_of(reason: Reason, initial: bool, body: Value, old: Option<Value>) -> C
             diff: diff(old.as_ref().unwrap_or(&Value::Null), &new),
             old: old.map(Arc::new),
             new: Some(Arc::new(new)),
+            field: FieldPath::root(),
         }),
     }
 }

@@ -8,6 +8,7 @@ use kopf_core::admission::{
     CertificateStore, ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType,
     check_handler, json_patch, json_patch_awaited, respond, select,
 };
+use kopf_core::body::ManagedFields;
 use kopf_core::conversion::is_conversion;
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::outcome::Outcome;
@@ -278,6 +279,10 @@ impl Serving for ReviewService {
                 .flatten()
                 .map(|namespace| namespace.to_string())
         })
+    }
+
+    fn keeps_key_order(&self) -> bool {
+        self.0.shared.context.managed_fields == ManagedFields::Keep
     }
 
     fn is_loopback(&self) -> bool {

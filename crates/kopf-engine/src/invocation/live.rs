@@ -53,7 +53,7 @@ impl LiveBody {
         }
         let mut kept = self.0.lock();
         if let Kept::Read(body) = &*kept
-            && let Ok(text) = serde_json::to_vec(body.value())
+            && let Ok(text) = serde_json::to_vec(body)
         {
             *kept = Kept::Text(text.into_boxed_slice());
         }
@@ -71,6 +71,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn resting_keeps_the_order_of_keys() {
+        let text = br#"{"kind":"K","apiVersion":"v1","spec":[{"b":1,"a":2}]}"#;
+        let (body, _) = Body::parse_with(text, ManagedFields::Keep).unwrap();
+        let live = LiveBody::new(body);
+        live.rest(Duration::MAX);
+        assert_eq!(serde_json::to_vec(&live.get()).unwrap(), text);
+    }
 
     #[test]
     fn resting_keeps_the_content() {

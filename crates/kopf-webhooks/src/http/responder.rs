@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body::Body;
 use http_body_util::Full;
-use kopf_core::admission::{Incoming, ParseError, Serving, Unreadable, parse};
+use kopf_core::admission::{Incoming, ParseError, Serving, Unreadable, parse, parse_in_order};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -139,13 +139,19 @@ impl Session {
         // The semaphore is never closed. Bodies are not parsed before there is a permit.
         let permit = responder.permits.acquire().await;
         let _permit = permit.map_err(|_| Rejection::Busy)?;
-        let review = parse(&content.bytes).map_err(|error| match error {
+        let parsed = if responder.operator.keeps_key_order() {
+            parse_in_order(&content.bytes)
+        } else {
+            parse(&content.bytes).map(|review| (review, None))
+        };
+        let (review, order) = parsed.map_err(|error| match error {
             ParseError::TooDeep(_) => Rejection::unreadable(Unreadable::TooDeep, &content.bytes),
             error => Rejection::Json(error),
         })?;
         // Frees its memory for other requests.
         drop(content);
         let mut incoming = Incoming::new(review);
+        incoming.order = order;
         incoming.webhook = webhook;
         incoming.headers = headers(head);
         incoming.sslpeer.clone_from(&self.peer);

@@ -182,8 +182,8 @@ impl Inspect {
         let _ = self.0.probed_at.set(address);
     }
 
-    /// Waits until the startup handlers have finished.
-    pub(crate) async fn known_settings(&self) -> &Settings {
+    /// Waits until the startup handlers have finished. Returns the settings as changed by them.
+    pub async fn known_settings(&self) -> &Settings {
         self.0.settings.wait().await
     }
 

@@ -1,7 +1,7 @@
 //! Annotations of the operator on an object.
 
 use kopf_core::body::Body;
-use kopf_core::keys::MARKER;
+use kopf_core::keys::{KeyNaming, MARKER};
 use kopf_core::lenient;
 use kopf_core::object::attempted;
 use kopf_core::object::retriggering;
@@ -10,7 +10,7 @@ use kopf_core::progress::ProgressRecord;
 use crate::storages::Storages;
 
 /// The annotation of the diff-base, without its prefix.
-const BASE: &str = "last-handled-configuration";
+pub(crate) const BASE: &str = "last-handled-configuration";
 
 /// The annotation whose change triggers a watch event, without its prefix.
 const TOUCH: &str = "touch-dummy";
@@ -32,9 +32,16 @@ pub(crate) fn own_annotations<'a>(
     storages: &'a Storages,
     body: &'a Body,
 ) -> impl Iterator<Item = OwnAnnotation<'a>> {
-    let prefix = storages.naming.prefix();
-    let is_copied = storages
-        .naming
+    let namings = std::iter::once(&storages.naming).chain(&storages.others);
+    namings.flat_map(move |naming| annotations_of(naming, body))
+}
+
+fn annotations_of<'a>(
+    naming: &'a KeyNaming,
+    body: &'a Body,
+) -> impl Iterator<Item = OwnAnnotation<'a>> {
+    let prefix = naming.prefix();
+    let is_copied = naming
         .keys(BASE, body)
         .iter()
         .any(|key| key.ends_with(COPIED));

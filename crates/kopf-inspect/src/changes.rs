@@ -1,6 +1,7 @@
 //! Changes of the operator's state on one object.
 
 use kopf_core::body::Body;
+use kopf_core::field::{self, FieldPath};
 use kopf_core::keys::MARKER;
 use kopf_core::object::retriggering::{Request, Stage};
 use kopf_core::patch::Patch;
@@ -8,6 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::annotations::own_annotations;
 use crate::cluster::Cluster;
+use crate::failure::Failure;
+use crate::paint::harmless;
+use crate::recognition;
 use crate::storages::Storages;
 
 /// The fields of `status.kopf` with the state of operators.
@@ -28,7 +32,30 @@ impl Changes {
 
 /// Returns `true` if an object has state or a finalizer that [`release`](crate::release) removes.
 pub(crate) fn is_held(body: &Body, storages: &Storages) -> bool {
-    !remove_state(body, storages, Extent::Everything).is_empty()
+    let operators = storages.recognised(body);
+    let mut changes = operators
+        .iter()
+        .map(|one| remove_state(body, one, Extent::Everything));
+    changes.any(|changes| !changes.is_empty())
+}
+
+/// Returns the storages of the operator whose state is on an object.
+///
+/// # Errors
+/// If several operators are recognised: the state of the others must not be removed.
+pub(crate) fn sole_operator(body: &Body, storages: &Storages) -> Result<Storages, Failure> {
+    let mut operators = storages.recognised(body);
+    if operators.len() > 1 {
+        let prefixes = operators.iter().map(|one| one.naming.prefix());
+        let prefixes: Vec<_> = prefixes.map(harmless).collect();
+        let name = harmless(body.name().unwrap_or_default());
+        let reason = format!(
+            "{name} has the state of several operators: {}",
+            prefixes.join(", ")
+        );
+        return Err(Failure::plain(reason).advise("choose one of them by --annotation-prefix"));
+    }
+    Ok(operators.pop().unwrap_or_else(|| storages.clone()))
 }
 
 /// The extent of a removal.
@@ -54,11 +81,11 @@ pub(crate) fn remove_state(body: &Body, storages: &Storages, extent: Extent) -> 
             .insert("annotations".to_owned(), Value::Object(annotations));
     }
     let finalizers: Vec<&str> = body.finalizers().collect();
-    if extent == Extent::Everything && finalizers.contains(&storages.finalizer.as_str()) {
-        let others = finalizers
-            .into_iter()
-            .filter(|name| *name != storages.finalizer);
-        let others: Vec<_> = others.collect();
+    let others: Vec<_> = finalizers
+        .iter()
+        .filter(|name| !storages.owns_finalizer(name))
+        .collect();
+    if extent == Extent::Everything && others.len() < finalizers.len() {
         changes
             .metadata
             .insert("finalizers".to_owned(), json!(others));
@@ -76,7 +103,24 @@ pub(crate) fn remove_state(body: &Body, storages: &Storages, extent: Extent) -> 
                 .insert("kopf".to_owned(), Value::Object(nulls));
         }
     }
+    remove_recognised(body, &mut changes.status);
     changes
+}
+
+/// Removes the progress records and the diff-base from other fields of the status.
+fn remove_recognised(body: &Body, status: &mut Map<String, Value>) {
+    let is_usual = |path: &FieldPath| path.starts_with(&FieldPath::from("status.kopf"));
+    let records = recognition::records_in_status(body).into_iter();
+    let records = records.filter(|(path, _)| !is_usual(path));
+    let records = records.flat_map(|(path, records)| {
+        let ids = records.into_iter().map(|(id, _)| id.as_str());
+        ids.map(|id| path.join(id)).collect::<Vec<_>>()
+    });
+    for path in records.chain(recognition::base_in_status(body)) {
+        if let Some(path) = path.strip_prefix(&FieldPath::from("status")) {
+            field::overwrite(status, &path, Value::Null);
+        }
+    }
 }
 
 /// Requests a call of the handler. An unfinished request is extended, not replaced.

@@ -63,7 +63,10 @@ impl Explanation {
             title: object.to_string(),
             created: body.creation_timestamp().map(str::to_owned),
             deleted: body.deletion_timestamp().map(str::to_owned),
-            request: Request::fetch(&storages.naming, body),
+            request: storages
+                .recognised(body)
+                .iter()
+                .find_map(|one| Request::fetch(&one.naming, body)),
             handled,
             events: events.map(last),
             peers,

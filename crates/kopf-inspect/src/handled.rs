@@ -5,10 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
+use kopf_core::keys::MARKER;
+use kopf_core::object::retriggering::{self, Request};
 use kopf_core::secrets::redact_diff;
 use kopf_core::storage::StorageError;
 use serde_json::Value;
 
+use crate::annotations::own_annotations;
 use crate::records::{HandlerProgress, ObjectProgress};
 use crate::state::{Finalizer, Source, State};
 use crate::storages::{Storages, is_secret};
@@ -29,13 +32,28 @@ pub struct Handled {
 }
 
 impl Handled {
-    /// Derives the state of an object.
+    /// Derives the state of an object. If several operators have left their state on it, that of the
+    /// most urgent one is returned.
     pub fn assess(body: &Body, storages: &Storages, now: Timestamp) -> Self {
+        let operators = storages.recognised(body);
+        let assessed = operators.iter().map(|one| Self::assess_one(body, one, now));
+        let worst = assessed.reduce(|worst, next| {
+            if next.state.urgency() > worst.state.urgency() {
+                next
+            } else {
+                worst
+            }
+        });
+        worst.unwrap_or_else(|| Self::assess_one(body, storages, now))
+    }
+
+    /// Derives the state of an object for one operator.
+    fn assess_one(body: &Body, storages: &Storages, now: Timestamp) -> Self {
         let progress = ObjectProgress::of(storages, body);
         let finalizers: Vec<Finalizer> = body
             .finalizers()
             .map(|name| {
-                if name == storages.finalizer {
+                if storages.owns_finalizer(name) {
                     Finalizer::Operator(name.to_owned())
                 } else {
                     Finalizer::Other(name.to_owned())
@@ -48,7 +66,10 @@ impl Handled {
             Err(error) => State::Unreadable {
                 problem: error.to_string(),
             },
-            Ok(compared) => living(&progress, &finalizers, compared.as_ref(), now),
+            Ok(None) if is_marked(body, storages, &finalizers) && progress.records.is_empty() => {
+                handling(&progress)
+            }
+            Ok(compared) => living(&progress, compared.as_ref(), now),
         };
         let (diff, has_base) = match compared {
             Ok(Some(diff)) => (diff, true),
@@ -93,25 +114,27 @@ fn deleting(progress: &ObjectProgress, finalizers: &[Finalizer], now: Timestamp)
     })
 }
 
-fn living(
-    progress: &ObjectProgress,
-    finalizers: &[Finalizer],
-    diff: Option<&Diff>,
-    now: Timestamp,
-) -> State {
+/// Returns `true` if an operator has left a finalizer or annotations on the object, other than a
+/// request to it.
+fn is_marked(body: &Body, storages: &Storages, finalizers: &[Finalizer]) -> bool {
+    let mut own = own_annotations(storages, body);
+    let is_own = |finalizer: &Finalizer| matches!(finalizer, Finalizer::Operator(_));
+    let is_requested = Request::is_stored(&storages.naming, body);
+    finalizers.iter().any(is_own)
+        || own.any(|own| !(is_requested && [retriggering::KEY, MARKER].contains(&own.name)))
+}
+
+fn living(progress: &ObjectProgress, diff: Option<&Diff>, now: Timestamp) -> State {
     if let Some(state) = unfinished_state(progress, now) {
         return state;
     }
     if let Some(failed) = failed(progress) {
         return failed;
     }
-    let is_seen = finalizers
-        .iter()
-        .any(|finalizer| matches!(finalizer, Finalizer::Operator(_)));
     match diff {
         Some(diff) if diff.is_empty() => State::Settled,
         Some(diff) => State::Changed { fields: diff.len() },
-        None if is_seen || !progress.records.is_empty() => handling(progress),
+        None if !progress.records.is_empty() => handling(progress),
         None => State::NotSeen,
     }
 }

@@ -23,6 +23,7 @@ mod object_ref;
 mod paint;
 mod pausing;
 mod peers;
+mod recognition;
 mod records;
 mod rendering;
 mod screen;
@@ -49,7 +50,7 @@ pub use self::records::{HandlerProgress, ObjectProgress};
 pub use self::screen::Screen;
 pub use self::state::{Finalizer, Source, State};
 pub use self::storages::Storages;
-pub use self::ui::Page;
+pub use self::ui::{Page, PageHandle, PageOperator};
 pub use self::writing::{Released, Retriggered, release, retrigger};
 
 /// Exit code after Ctrl-C, the same as of shells.

@@ -78,6 +78,20 @@ pub(crate) fn harmless(text: &str) -> String {
     harmless
 }
 
+/// Escapes the same characters in serialised JSON. Parsers restore them.
+pub(crate) fn harmless_json(json: &str) -> String {
+    let mut harmless = String::with_capacity(json.len());
+    for character in json.chars() {
+        // Those of ASCII are either escaped already or white space between values, except for DEL.
+        if character >= '\u{7f}' && (character.is_control() || is_layout(character)) {
+            harmless.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            harmless.push(character);
+        }
+    }
+    harmless
+}
+
 /// Returns `true` for the line and paragraph separators, and for the bidirectional controls.
 fn is_layout(character: char) -> bool {
     matches!(
@@ -114,6 +128,23 @@ mod tests {
         assert_eq!(harmless("\u{9b}31m"), "\\u{9b}31m");
         assert_eq!(harmless("a\u{202e}b\u{2028}"), "a\\u{202e}b\\u{2028}");
         assert_eq!(harmless("日本語 é 👩\u{200d}🚀"), "日本語 é 👩\u{200d}🚀");
+    }
+
+    #[test]
+    fn json_is_escaped_and_keeps_its_values() {
+        let value =
+            serde_json::json!({"k\u{9b}": "a\u{1b}\u{7f}\u{85}\u{202e}b\u{2028}é👩\u{200d}🚀\n"});
+        for text in [value.to_string(), format!("{value:#}")] {
+            let text = harmless_json(&text);
+            let escaped = r#""k\u009b""#;
+            assert!(text.contains(escaped), "{text}");
+            assert!(
+                text.contains(r"a\u001b\u007f\u0085\u202eb\u2028é👩"),
+                "{text}"
+            );
+            let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, value);
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use kopf_core::progress::ProgressRecord;
 use serde_json::Value;
 
 use crate::annotations::{COPIED, is_known, own_annotations, record};
+use crate::recognition::records_in_status;
 use crate::storages::Storages;
 
 /// The length of the hash at the end of shortened names.
@@ -153,10 +154,16 @@ fn is_shortened_copy(name: &str, stored: &BTreeMap<&str, ProgressRecord>) -> boo
     })
 }
 
+/// Returns the records in the status: those of the default field, which may be incomplete, and those
+/// that are recognised elsewhere.
 fn in_status(body: &Body) -> impl Iterator<Item = (String, ProgressRecord)> {
     let records = body.status().pointer("/kopf/progress");
     let records = records.and_then(Value::as_object).into_iter().flatten();
-    records.filter_map(|(id, value)| Some((id.clone(), ProgressRecord::from_value(value)?)))
+    let usual =
+        records.filter_map(|(id, value)| Some((id.clone(), ProgressRecord::from_value(value)?)));
+    let found = records_in_status(body).into_iter();
+    let found = found.flat_map(|(_, records)| records);
+    usual.chain(found.map(|(id, record)| (id.clone(), record)))
 }
 
 /// Sorts sub-handlers after their parents.

@@ -102,6 +102,13 @@ impl State {
         "settled",
     ];
 
+    /// Returns a number that is higher for more urgent states.
+    pub(crate) fn urgency(&self) -> usize {
+        let name = self.name();
+        let position = Self::NAMES.iter().position(|known| *known == name);
+        Self::NAMES.len() - position.unwrap_or_default()
+    }
+
     /// Returns the short name, such as `retrying`.
     pub fn name(&self) -> &'static str {
         match self {

@@ -16,25 +16,40 @@ use kopf_core::settings::Settings;
 use kopf_core::storage::StorageError;
 use serde_json::{Map, Value};
 
+use crate::recognition::{self, Operator};
+
 /// The storages and the finalizer of the inspected operator.
 ///
-/// Progress and diff-base are read from annotations and from `status.kopf`, the defaults of all
-/// versions.
+/// Progress and diff-base are read from annotations and from the status, where any version of Kopf
+/// keeps them. Unless they are given, the prefix and the finalizer are recognised on each object:
+/// see [`recognised`](Self::recognised).
 #[derive(Clone, Debug)]
 pub struct Storages {
     pub(crate) naming: KeyNaming,
-    pub(crate) finalizer: String,
+    /// Prefixes of progress records, in addition to that of the diff-base.
+    pub(crate) others: Vec<KeyNaming>,
+    /// Prefixes of other operators on the same object.
+    foreign: Vec<KeyNaming>,
     pub(crate) progress: SmartProgressStorage,
-    diffbase: MultiDiffBaseStorage,
+    finalizer: Finalizing,
+    diffbase: Arc<dyn DiffBaseStorage>,
+    ignored: Vec<FieldPath>,
+    is_given: bool,
+}
+
+/// The finalizer of the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Finalizing {
+    /// The name is known.
+    Named(String),
+    /// It is recognised by its name: the default one, one in the domain of the operator's
+    /// annotations, or one that contains `kopf`.
+    Recognised,
 }
 
 impl Default for Storages {
     fn default() -> Self {
-        Self::of(
-            KeyNaming::default(),
-            Settings::default().persistence.finalizer,
-            &[],
-        )
+        Self::of(KeyNaming::default(), Finalizing::Recognised, &[])
     }
 }
 
@@ -50,12 +65,34 @@ impl Storages {
         ignored: &[FieldPath],
     ) -> Result<Self, Error> {
         let naming = KeyNaming::new(prefix.unwrap_or(DEFAULT_PREFIX), true)?;
-        let default = || Settings::default().persistence.finalizer;
-        let finalizer = finalizer.map_or_else(default, str::to_owned);
-        Ok(Self::of(naming, finalizer, ignored))
+        let finalizer = match finalizer {
+            Some(name) => Finalizing::Named(name.to_owned()),
+            None => Finalizing::Recognised,
+        };
+        Ok(Self {
+            is_given: prefix.is_some(),
+            ..Self::of(naming, finalizer, ignored)
+        })
     }
 
-    fn of(naming: KeyNaming, finalizer: String, ignored: &[FieldPath]) -> Self {
+    /// Uses the storages and the finalizer of these settings. Storages that are neither in
+    /// annotations nor in the status are not read.
+    pub fn of_settings(settings: &Settings) -> Self {
+        let persistence = &settings.persistence;
+        let finalizer = Finalizing::Named(persistence.finalizer.clone());
+        let storage = &persistence.diffbase_storage;
+        let naming = storage.naming().filter(|_| storage.is_usual()).cloned();
+        match naming {
+            Some(naming) => Self {
+                is_given: true,
+                diffbase: Arc::clone(storage),
+                ..Self::of(naming, finalizer, &[])
+            },
+            None => Self::of(KeyNaming::default(), finalizer, &[]),
+        }
+    }
+
+    fn of(naming: KeyNaming, finalizer: Finalizing, ignored: &[FieldPath]) -> Self {
         // `KeyNaming` has checked the prefix, so the fallbacks are never used.
         let progress = SmartProgressStorage::new(naming.prefix()).unwrap_or_default();
         let annotations = AnnotationsDiffBaseStorage::new(naming.prefix()).unwrap_or_default();
@@ -66,9 +103,94 @@ impl Storages {
         ];
         Self {
             naming,
-            finalizer,
+            others: Vec::new(),
+            foreign: Vec::new(),
             progress,
-            diffbase: MultiDiffBaseStorage::new(storages),
+            finalizer,
+            diffbase: Arc::new(MultiDiffBaseStorage::new(storages)),
+            ignored: ignored.to_vec(),
+            is_given: false,
+        }
+    }
+
+    /// Returns the storages of each operator that has left its state on an object: at least one.
+    ///
+    /// Operators are recognised by the prefixes of their annotations: marked ones
+    /// (`PREFIX/kopf-managed`), and those with a diff-base or a progress record.
+    pub(crate) fn recognised(&self, body: &Body) -> Vec<Self> {
+        let found = recognition::operators(body);
+        let prefixes: Vec<&str> = found.iter().map(|operator| operator.prefix).collect();
+        let mut storages = if self.is_given || found.is_empty() {
+            vec![self.in_status_of(body)]
+        } else {
+            let found = found.iter();
+            found
+                .filter_map(|one| self.of_operator(one, body))
+                .collect()
+        };
+        for one in &mut storages {
+            let foreign = prefixes
+                .iter()
+                .filter(|prefix| **prefix != one.naming.prefix());
+            let foreign = foreign.filter_map(|prefix| KeyNaming::new(*prefix, true).ok());
+            one.foreign = foreign.collect();
+        }
+        storages
+    }
+
+    fn of_operator(&self, operator: &Operator<'_>, body: &Body) -> Option<Self> {
+        let naming = KeyNaming::new(operator.prefix, true).ok()?;
+        let others = operator.others.iter();
+        let others = others.filter_map(|prefix| KeyNaming::new(*prefix, true).ok());
+        let storages = Self {
+            others: others.collect(),
+            ..Self::of(naming, self.finalizer.clone(), &self.ignored)
+        };
+        Some(match operator.key {
+            Some(key) => storages.with_key(key),
+            None => storages.in_status_of(body),
+        })
+    }
+
+    /// Returns `true` if the finalizer belongs to the operator.
+    pub(crate) fn owns_finalizer(&self, name: &str) -> bool {
+        match &self.finalizer {
+            Finalizing::Named(own) => name == own,
+            Finalizing::Recognised => {
+                let is_inside = |naming: &KeyNaming| naming.owns(name);
+                let is_own = is_inside(&self.naming) || self.others.iter().any(is_inside);
+                let is_foreign = self.foreign.iter().any(is_inside);
+                is_own || !is_foreign && name.to_ascii_lowercase().contains("kopf")
+            }
+        }
+    }
+
+    /// Reads the diff-base from another annotation.
+    fn with_key(self, key: &str) -> Self {
+        let storage = AnnotationsDiffBaseStorage::new(self.naming.prefix()).unwrap_or_default();
+        let storage = storage
+            .key(key)
+            .ignored_fields(self.ignored.iter().cloned());
+        Self {
+            diffbase: Arc::new(storage),
+            ..self
+        }
+    }
+
+    /// Reads the diff-base from another field of the status, if the object has it there.
+    fn in_status_of(&self, body: &Body) -> Self {
+        let field = (!self.is_given).then(|| recognition::base_in_status(body));
+        let Some(field) = field.flatten() else {
+            return self.clone();
+        };
+        let storage = StatusDiffBaseStorage::default().field(field);
+        let storage = storage.ignored_fields(self.ignored.iter().cloned());
+        Self {
+            diffbase: Arc::new(MultiDiffBaseStorage::new([
+                Arc::clone(&self.diffbase),
+                Arc::new(storage),
+            ])),
+            ..self.clone()
         }
     }
 
@@ -175,6 +297,46 @@ mod tests {
         digest_values(&mut base, &secret("x"), &SecretValues::Digests);
         assert_eq!(storages.essence(&secret("x"), Some(&base)).unwrap(), base);
         assert_ne!(storages.essence(&secret("y"), Some(&base)).unwrap(), base);
+    }
+
+    #[test]
+    fn finalizers_belong_to_the_operator_with_their_prefix() {
+        let own = "my-op.example.com/kopf-managed";
+        let owned = |storages: &Storages, annotations: Value, name: &str| {
+            let body = Body::new(json!({"metadata": {"annotations": annotations}}));
+            let operators = storages.recognised(&body);
+            let owners = operators.iter().filter(|one| one.owns_finalizer(name));
+            owners
+                .map(|one| one.naming.prefix().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let default = Storages::default();
+        let usual = "kopf.zalando.org/KopfFinalizerMarker";
+        assert_eq!(owned(&default, json!({}), usual), ["kopf.zalando.org"]);
+        assert_eq!(
+            owned(&default, json!({own: "yes"}), usual),
+            ["my-op.example.com"]
+        );
+        assert_eq!(
+            owned(&default, json!({own: "yes"}), "x.example.com/y"),
+            [""; 0]
+        );
+        let both = json!({own: "yes", "kopf.zalando.org/last-handled-configuration": "{}\n",
+                          "my-op.example.com/last-handled-configuration": "{}\n"});
+        assert_eq!(owned(&default, both.clone(), usual), ["kopf.zalando.org"]);
+        let finalizer = "my-op.example.com/finalizer";
+        assert_eq!(
+            owned(&default, both.clone(), finalizer),
+            ["my-op.example.com"]
+        );
+        let given = Storages::new(Some("my-op.example.com"), None, &[]).unwrap();
+        assert_eq!(owned(&given, both.clone(), usual), [""; 0]);
+        let named = Storages::new(None, Some("x/y"), &[]).unwrap();
+        assert_eq!(
+            owned(&named, json!({own: "yes"}), "x/y"),
+            ["my-op.example.com"]
+        );
+        assert_eq!(owned(&named, json!({own: "yes"}), usual), [""; 0]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use kopf_core::body::Body;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::changes::{Changes, Extent, remove_state, request_call};
+use crate::changes::{Changes, Extent, remove_state, request_call, sole_operator};
 use crate::cluster::Cluster;
 use crate::failure::{Failure, request_failure};
 use crate::object_ref::ObjectRef;
@@ -62,9 +62,10 @@ pub async fn retrigger(
             let reason = format!("cannot retrigger {object}: it is being deleted");
             return Err(Failure::plain(reason).advise("`kopf explain` shows its finalizers"));
         }
+        let storages = sole_operator(body, storages)?;
         Ok(match handler {
-            Some(handler) => request_call(body, storages, handler),
-            None => remove_state(body, storages, Extent::State),
+            Some(handler) => request_call(body, &storages, handler),
+            None => remove_state(body, &storages, Extent::State),
         })
     };
     match write(cluster, object, make).await? {
@@ -84,7 +85,10 @@ pub async fn release(
     object: ObjectRef<'_>,
     storages: &Storages,
 ) -> Result<Released, Failure> {
-    let make = |body: &Body| Ok(remove_state(body, storages, Extent::Everything));
+    let make = |body: &Body| {
+        let storages = sole_operator(body, storages)?;
+        Ok(remove_state(body, &storages, Extent::Everything))
+    };
     Ok(match write(cluster, object, make).await? {
         Written::Gone => Released::Gone,
         Written::Unchanged => Released::Clean,

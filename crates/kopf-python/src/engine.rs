@@ -12,6 +12,8 @@ use kopf_engine::Operator;
 use kopf_engine::authentication::Access;
 use kopf_engine::operator::{Declarations, Error};
 use kopf_engine::probing::Endpoint;
+#[cfg(feature = "sandbox")]
+use kopf_inspect::PageOperator;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -30,6 +32,8 @@ use crate::logging::{Levels, ToPython, logger_names};
 use crate::memos::PyMemos;
 use crate::queue::{Entry, Queue};
 use crate::raised::Raised;
+#[cfg(feature = "sandbox")]
+use crate::sandboxing::Sandbox;
 use crate::settings;
 
 /// An operator.
@@ -154,6 +158,8 @@ impl Engine {
             registry, indices, ..
         } = declarations(front, startup)?;
         let declared = Arc::clone(front);
+        #[cfg(feature = "sandbox")]
+        let page = get::<Py<Sandbox>>(options, "page")?.and_then(|sandbox| sandbox.get().page());
         let mut operator = Operator::new(registry)
             .settings(settings)
             .scope(scope(options)?)
@@ -167,7 +173,7 @@ impl Engine {
                 operator: need(options, "memo")?,
                 copy: need(options, "copy")?,
             }))
-            .declare_after_startup(move |_| {
+            .declare_after_startup(move |settings| {
                 let started = Arc::clone(&declared);
                 declared.queue.push(Entry::Run(Box::new(move |py| {
                     if let Err(error) = started.bridge.call_method0(py, "started") {
@@ -175,7 +181,14 @@ impl Engine {
                     }
                 })));
                 let declarations = declared.declarations.lock().take();
-                declarations.ok_or_else(|| "the handlers were not declared".into())
+                let declarations = declarations.ok_or("the handlers were not declared")?;
+                #[cfg(feature = "sandbox")]
+                if let Some(page) = page {
+                    page.adopt(PageOperator::new(settings, declarations.registry.clone()));
+                }
+                #[cfg(not(feature = "sandbox"))]
+                let _ = settings;
+                Ok(declarations)
             });
         if let Some(given) = get::<Bound<'_, PyAny>>(options, "lifecycle")? {
             if given.is_callable() {

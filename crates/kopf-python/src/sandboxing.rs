@@ -7,7 +7,7 @@ use std::time::Duration;
 use kopf_client::Client;
 use kopf_core::failure::describe;
 use kopf_core::sync::Mutex;
-use kopf_inspect::{Cluster, Page, Storages};
+use kopf_inspect::{Cluster, Page, PageHandle, Storages};
 use kopf_sandbox::manifests::{Manifests, dropped_owners};
 use kopf_sandbox::simulation::{Answer, Simulation};
 use kopf_sandbox::{Listen, Listening, ServiceUrl};
@@ -47,6 +47,15 @@ struct Running {
     listening: Listening,
     /// Served pages of `kopf ui`.
     pages: JoinSet<()>,
+    /// The last opened page.
+    page: Option<PageHandle>,
+}
+
+impl Sandbox {
+    /// Returns the page of the operator.
+    pub(crate) fn page(&self) -> Option<PageHandle> {
+        self.running.lock().as_ref()?.page.clone()
+    }
 }
 
 #[pymethods]
@@ -105,6 +114,7 @@ impl Sandbox {
         let page = opened.map_err(|error| failed(error.into()))?;
         let url = page.url();
         if let Some(running) = self.running.lock().as_mut() {
+            running.page = Some(page.handle());
             let serving = async move { page.serve(None).await };
             running.pages.spawn_on(serving, &handle);
         }
@@ -121,6 +131,7 @@ impl Sandbox {
                     sandbox,
                     listening,
                     mut pages,
+                    ..
                 } = running;
                 runtime.block_on(async {
                     pages.shutdown().await;
@@ -265,6 +276,7 @@ impl Sandbox {
             sandbox,
             listening,
             pages: JoinSet::new(),
+            page: None,
         };
         Ok((running, warning))
     }

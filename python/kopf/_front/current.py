@@ -24,7 +24,7 @@ __all__ = ["CurrentCall", "bridge_var", "call", "call_var", "post_event", "post_
 class CurrentCall:
     """One call of a handler."""
 
-    __slots__ = ("bridge", "cause", "handler", "native", "span", "subregistry")
+    __slots__ = ("bridge", "cause", "forgotten", "handler", "native", "span", "subregistry")
 
     def __init__(
         self,
@@ -40,6 +40,8 @@ class CurrentCall:
         self.cause = cause
         self.subregistry = subregistry
         self.span: Any = None
+        # The function whose result the handler has not awaited.
+        self.forgotten: str | None = None
 
     @property
     def body(self) -> Body | None:
@@ -67,6 +69,10 @@ call_var: ContextVar[CurrentCall] = ContextVar("kopf_call")
 
 bridge_var: ContextVar[Bridge] = ContextVar("kopf_bridge")
 """The bridge of the operator whose code runs."""
+
+
+page_var: ContextVar[Any] = ContextVar("kopf_page", default=None)
+"""The sandbox with the page of the operator that is to be started."""
 
 
 def call() -> CurrentCall:

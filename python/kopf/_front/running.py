@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import fixing, flags, lifecycles, loggers, lowering, schemas, signals
+from kopf._front import current, fixing, flags, lifecycles, loggers, lowering, schemas, signals
 from kopf._front.configuration import OperatorSettings
 from kopf._front.ephemera import Memo, OperatorIndexers
 from kopf._front.errors import ActivityError, LoginError, Outcome
@@ -220,6 +220,7 @@ async def operator(
             "memo": memo if memo is not None else Memo(),
             "copy": _copy_memo,
             "definitions": definitions,
+            "page": current.page_var.get(),
         },
     )
     await running.run(stop_flag, ready_flag)

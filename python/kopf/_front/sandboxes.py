@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from kopf._front import current
 from kopf._front.clients import ClusterClient
 
 if TYPE_CHECKING:
@@ -285,8 +286,13 @@ def sandbox_fixture(
 
 
 def open_page(cluster: sandbox) -> str:
-    """Serves the page of `kopf ui` until the sandbox stops; returns its URL."""
-    return cluster._started().open_page()
+    """Serves the page of `kopf ui` until the sandbox stops; returns its URL.
+
+    The page shows the objects of the operator that is started next in this context.
+    """
+    native = cluster._started()
+    current.page_var.set(native)
+    return native.open_page()
 
 
 def greeting(cluster: sandbox, title: str, page: str | None = None) -> str:

@@ -6,6 +6,7 @@ use crate::cluster::Cluster;
 use crate::explanation::Explanation;
 use crate::failure::Failure;
 use crate::object_ref::ObjectRef;
+use crate::paint::harmless_json;
 use crate::screen::Screen;
 
 pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failure> {
@@ -22,7 +23,10 @@ pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failu
     let explanation = Explanation::gather(&cluster, object, &body, &storages).await;
     let now = Cluster::now();
     match args.output {
-        Some(ExplainOutput::Json) => screen.print(&format!("{:#}\n", explanation.to_value(now))),
+        Some(ExplainOutput::Json) => {
+            let text = format!("{:#}\n", explanation.to_value(now));
+            screen.print(&harmless_json(&text));
+        }
         None => screen.lines(&explanation.render(now, screen.colours())),
     }
     Ok(())

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::need;
 use crate::args::ReleaseArgs;
-use crate::changes::is_held;
+use crate::changes::{is_held, sole_operator};
 use crate::cluster::{Cluster, Paging, Query};
 use crate::failure::{Failure, request_failure};
 use crate::kinds::full;
@@ -44,7 +44,8 @@ enum Fate {
 
 impl Fate {
     fn of(body: &Body, storages: &Storages) -> Self {
-        let others = body.finalizers().filter(|name| *name != storages.finalizer);
+        let others = body.finalizers();
+        let others = others.filter(|name| !storages.owns_finalizer(name));
         let finalizers: Vec<_> = others.map(str::to_owned).collect();
         match (body.is_deleting(), finalizers.is_empty()) {
             (false, _) => Self::Kept,
@@ -70,12 +71,17 @@ impl Fate {
 }
 
 impl Held {
-    fn of(body: &Body, storages: &Storages) -> Self {
-        Self {
+    /// Returns the object if it has state of an operator.
+    fn of(body: &Body, storages: &Storages) -> Result<Option<Self>, Failure> {
+        if !is_held(body, storages) {
+            return Ok(None);
+        }
+        let storages = sole_operator(body, storages)?;
+        Ok(Some(Self {
             namespace: body.namespace().map(str::to_owned),
             name: body.name().unwrap_or_default().to_owned(),
-            fate: Fate::of(body, storages),
-        }
+            fate: Fate::of(body, &storages),
+        }))
     }
 
     fn object_ref<'a>(&'a self, resource: &'a Resource) -> ObjectRef<'a> {
@@ -143,10 +149,7 @@ async fn find(
             name,
         };
         let body = need(cluster, object).await?;
-        return Ok(is_held(&body, storages)
-            .then(|| Held::of(&body, storages))
-            .into_iter()
-            .collect());
+        return Ok(Held::of(&body, storages)?.into_iter().collect());
     }
     let query = Query {
         resource,
@@ -154,19 +157,25 @@ async fn find(
         labels: None,
         fields: None,
     };
-    let mut held = Vec::new();
+    let mut held = Ok(Vec::new());
     let listed = cluster.pages(query, |page| {
-        held.extend(
-            page.iter()
-                .filter(|body| is_held(body, storages))
-                .map(|body| Held::of(body, storages)),
-        );
-        Paging::Continue
+        for body in page {
+            match (&mut held, Held::of(&body, storages)) {
+                (Ok(held), Ok(object)) => held.extend(object),
+                (Ok(_), Err(failure)) => held = Err(failure),
+                (Err(_), _) => {}
+            }
+        }
+        if held.is_ok() {
+            Paging::Continue
+        } else {
+            Paging::Stop
+        }
     });
     listed
         .await
         .map_err(|error| request_failure(format!("cannot list {}", full(resource)), &error))?;
-    Ok(held)
+    held
 }
 
 fn confirm(
@@ -257,7 +266,7 @@ mod tests {
     #[test]
     fn objects_in_deletion_are_deleted_or_kept_by_others() {
         let storages = Storages::default();
-        let own = storages.finalizer.clone();
+        let own = "kopf.zalando.org/KopfFinalizerMarker";
         let fate = |metadata| Fate::of(&Body::new(json!({"metadata": metadata})), &storages);
         let deleted = "2026-01-02T03:04:05Z";
         assert_eq!(fate(json!({"finalizers": [own, "x/y"]})), Fate::Kept);

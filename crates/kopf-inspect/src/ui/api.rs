@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use kopf_core::resource::Resource;
+use kopf_core::sync::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::access::Access;
+use super::operator::PageOperator;
 use super::rows::Rows;
 use super::watched::Watched;
 use crate::cluster::Cluster;
 use crate::explanation::Explanation;
 use crate::failure::{Failure, request_failure};
+use crate::kinds::full;
 use crate::object_ref::ObjectRef;
 use crate::storages::Storages;
 use crate::writing::{Retriggered, absent, retrigger};
@@ -21,6 +25,9 @@ use crate::writing::{Retriggered, absent, retrigger};
 pub(super) struct Api {
     pub(super) cluster: Cluster,
     pub(super) storages: Storages,
+    pub(super) operator: Mutex<Option<Arc<PageOperator>>>,
+    /// Notified when the operator becomes known.
+    pub(super) adopted: Notify,
     pub(super) watched: Watched,
     pub(super) rows: Rows,
     pub(super) access: Access,
@@ -53,6 +60,22 @@ impl From<Failure> for Problem {
 }
 
 impl Api {
+    pub(super) fn adopt(&self, operator: PageOperator) {
+        *self.operator.lock() = Some(Arc::new(operator));
+        self.adopted.notify_one();
+    }
+
+    /// Returns the operator of the same process, if there is one.
+    pub(super) fn operator(&self) -> Option<Arc<PageOperator>> {
+        self.operator.lock().clone()
+    }
+
+    /// Returns the storages of the operator, or those of the options.
+    pub(super) fn storages(&self) -> Storages {
+        let operator = self.operator();
+        operator.map_or_else(|| self.storages.clone(), |known| known.storages.clone())
+    }
+
     /// Returns the operators and the problems of watching.
     pub(super) async fn overview(&self) -> Value {
         let now = Cluster::now();
@@ -77,7 +100,7 @@ impl Api {
             code: StatusCode::NOT_FOUND,
             text: absent(object).to_string(),
         })?;
-        let explanation = Explanation::gather(&self.cluster, object, &body, &self.storages).await;
+        let explanation = Explanation::gather(&self.cluster, object, &body, &self.storages()).await;
         let mut value = explanation.to_value(Cluster::now());
         value["history"] = Value::Array(self.rows.history(body.uid().unwrap_or_default()));
         Ok(value)
@@ -88,7 +111,17 @@ impl Api {
         let resource = self.resource(fields)?;
         let object = fields.object_ref(&resource)?;
         let handler = fields.get("handler").filter(|id| !id.is_empty());
-        let done = retrigger(&self.cluster, object, &self.storages, handler).await?;
+        if let (Some(operator), Some(id)) = (self.operator(), handler) {
+            let known = operator.ids(&resource);
+            if !known.iter().any(|one| one == id || is_sub_handler(one, id)) {
+                let known = known.join(", ");
+                return Err(Problem::bad(format!(
+                    "there is no handler {id:?} of {}; its handlers: {known}",
+                    full(&resource)
+                )));
+            }
+        }
+        let done = retrigger(&self.cluster, object, &self.storages(), handler).await?;
         let text = match done {
             Retriggered::Creation => "handled as a new object",
             Retriggered::Requested => "the handler is called again",
@@ -103,6 +136,12 @@ impl Api {
             .find(kind)
             .ok_or_else(|| Problem::bad(format!("the resource {kind:?} is not watched")))
     }
+}
+
+/// Returns `true` if the id is that of a sub-handler of this handler.
+fn is_sub_handler(parent: &str, id: &str) -> bool {
+    let rest = id.strip_prefix(parent);
+    rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The fields of a request, from the query or the JSON body.

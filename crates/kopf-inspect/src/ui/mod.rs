@@ -5,6 +5,7 @@
 
 mod access;
 mod api;
+mod operator;
 mod rows;
 mod server;
 mod stream;
@@ -15,10 +16,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use kopf_client::discovery::Groups;
+use kopf_core::sync::Mutex;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 use self::access::Access;
 use self::api::Api;
+pub use self::operator::{PageHandle, PageOperator};
 use self::rows::Rows;
 use self::watched::Watched;
 use crate::args::UiArgs;
@@ -75,6 +79,8 @@ impl Page {
         let api = Arc::new(Api {
             cluster,
             storages,
+            operator: Mutex::default(),
+            adopted: Notify::new(),
             watched,
             rows: Rows::default(),
             access,
@@ -85,6 +91,11 @@ impl Page {
     /// Returns the URL with its token.
     pub fn url(&self) -> String {
         self.api.access.url()
+    }
+
+    /// Returns a reference to the page, for the operator of the same process.
+    pub fn handle(&self) -> PageHandle {
+        PageHandle(Arc::clone(&self.api))
     }
 
     /// Returns the names of the resources.

@@ -107,6 +107,16 @@ impl Rows {
         }
     }
 
+    /// Removes all rows.
+    pub(super) fn clear(&self) {
+        let mut content = self.content.lock();
+        for (uid, _) in content.rows.drain() {
+            self.publish(Value::from(uid));
+        }
+        content.cut.clear();
+        content.problems.clear();
+    }
+
     /// Removes the rows of a kind that were not in its complete listing.
     pub(super) fn retain(&self, kind: &str, listed: &HashSet<String>) {
         let mut content = self.content.lock();

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
 use super::access::TOKEN;
@@ -26,7 +27,8 @@ use super::stream;
 /// Upper bound for the number of connections. Every open page has one for its stream.
 const CONNECTIONS: usize = 64;
 
-/// The time limit for the headers of a request.
+/// The time limit for the headers of a request, also after the previous one: then idle connections
+/// are closed.
 const HEADERS: Duration = Duration::from_secs(10);
 
 /// Upper bound for the body of a request, in bytes.
@@ -45,24 +47,64 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 type Content = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Serves the page until it is dropped.
+/// Serves the page until it is dropped. New connections are always accepted; the oldest ones make
+/// room for them, those without a valid token first.
 pub(super) async fn serve(listener: TcpListener, api: Arc<Api>) {
     let mut tasks = JoinSet::new();
+    let mut open: Vec<Connection> = Vec::new();
     loop {
         tokio::select! {
-            Some(_) = tasks.join_next() => {}
-            accepted = listener.accept(), if tasks.len() < CONNECTIONS => match accepted {
-                Ok((stream, _)) => drop(tasks.spawn(serve_connection(stream, Arc::clone(&api)))),
+            Some(ended) = tasks.join_next_with_id() => {
+                let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+                open.retain(|connection| connection.task.id() != id);
+            }
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    if open.len() >= CONNECTIONS {
+                        close_oldest(&mut open);
+                    }
+                    let trust = Trust::default();
+                    let serving = serve_connection(stream, Arc::clone(&api), trust.clone());
+                    let task = tasks.spawn(serving);
+                    open.push(Connection { task, trust });
+                }
                 Err(_) => sleep(EXHAUSTED).await,
             },
         }
     }
 }
 
-async fn serve_connection(stream: TcpStream, api: Arc<Api>) {
+/// An open connection.
+struct Connection {
+    task: AbortHandle,
+    trust: Trust,
+}
+
+/// Set when a request of the connection has the token.
+#[derive(Clone, Debug, Default)]
+struct Trust(Arc<AtomicBool>);
+
+impl Trust {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn close_oldest(open: &mut Vec<Connection>) {
+    let stranger = open
+        .iter()
+        .position(|connection| !connection.trust.is_set());
+    open.remove(stranger.unwrap_or_default()).task.abort();
+}
+
+async fn serve_connection(stream: TcpStream, api: Arc<Api>, trust: Trust) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let api = Arc::clone(&api);
-        async move { Ok::<_, Infallible>(respond(&api, request).await) }
+        let (api, trust) = (Arc::clone(&api), trust.clone());
+        async move { Ok::<_, Infallible>(respond(&api, &trust, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -73,7 +115,7 @@ async fn serve_connection(stream: TcpStream, api: Arc<Api>) {
     let _ = connection.await;
 }
 
-async fn respond(api: &Arc<Api>, request: Request<Incoming>) -> Response<Content> {
+async fn respond(api: &Arc<Api>, trust: &Trust, request: Request<Incoming>) -> Response<Content> {
     if let Err(refusal) = api.access.check_address(request.headers()) {
         return text(StatusCode::FORBIDDEN, refusal.text());
     }
@@ -99,6 +141,7 @@ async fn respond(api: &Arc<Api>, request: Request<Incoming>) -> Response<Content
     if let Err(refusal) = api.access.check_token(token) {
         return text(StatusCode::FORBIDDEN, refusal.text());
     }
+    trust.set();
     match (path.as_str(), is_get) {
         ("/", true) => asset("text/html; charset=utf-8", PAGE),
         ("/api/stream", true) => {

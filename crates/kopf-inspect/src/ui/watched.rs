@@ -7,6 +7,7 @@ use kopf_core::peering::GROUPS;
 use kopf_core::resource::Resource;
 use kopf_core::sync::Mutex;
 
+use super::operator::PageOperator;
 use crate::failure::Failure;
 use crate::kinds::{full, resolve};
 
@@ -52,9 +53,17 @@ impl Watched {
         self.selection
     }
 
-    /// Replaces the resources by the custom ones of a new scan.
-    pub(super) fn update(&self, scan: &Scan) {
-        *self.resources.lock() = custom(scan);
+    /// Replaces the resources by those of a new scan: those that the operator handles, or all custom
+    /// ones if the operator is not known.
+    pub(super) fn update(&self, scan: &Scan, operator: Option<&PageOperator>) {
+        *self.resources.lock() = match operator {
+            Some(operator) => {
+                let resources = scan.resources.iter().filter(|one| is_shown(one));
+                let handled = resources.filter(|one| !operator.ids(one).is_empty());
+                handled.cloned().map(Arc::new).collect()
+            }
+            None => custom(scan),
+        };
     }
 
     /// Returns the resources.
@@ -86,15 +95,26 @@ fn custom(scan: &Scan) -> Vec<Arc<Resource>> {
 fn is_custom(resource: &Resource) -> bool {
     let group = resource.group.as_str();
     let is_builtin = !group.contains('.') || group.ends_with(".k8s.io");
+    is_shown(resource) && !is_builtin
+}
+
+/// Returns `true` if the resource can be watched, except for other versions and peerings.
+fn is_shown(resource: &Resource) -> bool {
+    let group = resource.group.as_str();
     let is_watched = ["list", "watch"]
         .iter()
         .all(|verb| resource.verbs.contains(*verb));
     let is_peering = GROUPS.contains(&group) && resource.plural.ends_with("peerings");
-    resource.preferred && is_watched && !is_builtin && !is_peering
+    resource.preferred && is_watched && !is_peering
 }
 
 #[cfg(test)]
 mod tests {
+    use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec, Timing};
+    use kopf_core::registry::Registry;
+    use kopf_core::selector::Selector;
+    use kopf_core::settings::Settings;
+
     use super::*;
 
     fn resource(group: &str, plural: &str) -> Resource {
@@ -142,7 +162,31 @@ mod tests {
     fn resources_are_replaced_by_those_of_a_new_scan() {
         let watched = Watched::new(&[], &scan(Vec::new())).unwrap();
         assert!(watched.find("bakeries.example.com").is_none());
-        watched.update(&scan(vec![resource("example.com", "bakeries")]));
+        watched.update(&scan(vec![resource("example.com", "bakeries")]), None);
         assert!(watched.find("bakeries.example.com").is_some());
+    }
+
+    #[test]
+    fn only_handled_resources_of_a_known_operator_are_shown() {
+        let handler = |kind, plural: &str| {
+            let mut spec = HandlerSpec::new(plural, FunctionId::Number(1), kind);
+            spec.selector = Some(Selector::parse(&[plural]).unwrap());
+            spec.build(()).unwrap()
+        };
+        let registry: Registry<()> = [
+            handler(HandlerKind::Create, "pods"),
+            handler(HandlerKind::Timer(Timing::default()), "bakeries"),
+            handler(HandlerKind::Index, "ovens"),
+            handler(HandlerKind::Event, "flours"),
+        ]
+        .into_iter()
+        .collect();
+        let operator = PageOperator::new(&Settings::default(), registry);
+        let resources = ["bakeries", "ovens", "flours", "others"];
+        let mut resources: Vec<_> = resources.map(|one| resource("example.com", one)).into();
+        resources.push(resource("", "pods"));
+        let watched = Watched::new(&[], &scan(Vec::new())).unwrap();
+        watched.update(&scan(resources), Some(&operator));
+        assert_eq!(watched.names(), ["bakeries.example.com", "pods"]);
     }
 }

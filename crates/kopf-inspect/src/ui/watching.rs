@@ -61,11 +61,23 @@ impl Watches {
         let changed = Arc::new(Notify::new());
         let definitions = watch_definitions(Arc::clone(&self.api), Arc::clone(&changed));
         self.tasks.spawn(definitions);
+        let api = Arc::clone(&self.api);
         loop {
-            changed.notified().await;
-            // Several CRDs are often applied at once.
-            sleep(SCANNING).await;
-            self.scan().await;
+            tokio::select! {
+                () = changed.notified() => {
+                    // Several CRDs are often applied at once.
+                    sleep(SCANNING).await;
+                    self.scan().await;
+                }
+                () = api.adopted.notified() => {
+                    // The states are derived again, with the storages of the operator.
+                    for (_, (_, task)) in self.running.drain() {
+                        task.abort();
+                    }
+                    api.rows.clear();
+                    self.scan().await;
+                }
+            }
         }
     }
 
@@ -73,7 +85,8 @@ impl Watches {
         match self.api.cluster.scan(&Groups::All).await {
             Ok(scan) => {
                 self.api.rows.recovered(DISCOVERY);
-                self.api.watched.update(&scan);
+                let operator = self.api.operator();
+                self.api.watched.update(&scan, operator.as_deref());
                 self.update();
             }
             Err(failure) => self.api.rows.fail(DISCOVERY, failure.to_string()),
@@ -137,7 +150,7 @@ fn take(api: &Api, kind: &str, item: &Item) {
             api.rows.remove(uid);
         }
     } else if let Ok(body) = Body::parse(&item.raw) {
-        let handled = Handled::assess(&body, &api.storages, now);
+        let handled = Handled::assess(&body, &api.storages(), now);
         api.rows.put(kind, &body, handled.state, now);
     }
 }

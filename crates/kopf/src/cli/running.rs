@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kopf_core::namespace::Scope;
 use kopf_engine::authentication::Access;
+use kopf_engine::invocation::Registry;
 use kopf_engine::operator::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -76,6 +77,7 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
     let runtime = runtime()
         .build()
         .map_err(|error| Failure::new("The runtime cannot be started", &error))?;
+    let registry = operator.registry();
     let operator = operator.to_engine();
     let stop = CancellationToken::new();
     // Signals are caught before anything needs a cleanup.
@@ -83,7 +85,7 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
         .map_err(|error| Failure::new("Signals cannot be caught", &error))?;
     let end = runtime.block_on(async {
         tokio::select! {
-            result = work(operator, target, stop) => result.map(|()| End::Stopped),
+            result = work(operator, registry, target, stop) => result.map(|()| End::Stopped),
             () = signals.forced() => Ok(End::Forced),
         }
     });
@@ -164,8 +166,10 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
     Ok(operator)
 }
 
+#[cfg_attr(not(feature = "sandbox"), allow(unused_variables))]
 async fn work(
     operator: kopf_engine::Operator,
+    registry: Registry,
     target: Target,
     stop: CancellationToken,
 ) -> Result<(), Failure> {
@@ -176,7 +180,8 @@ async fn work(
             let Some(embedded) = stop.run_until_cancelled(prepared.start()).await else {
                 return Ok(());
             };
-            let embedded = embedded?;
+            let mut embedded = embedded?;
+            embedded.show(operator.inspect(), registry);
             embedded.greet();
             let result = into_failure(operator.run(embedded.client(), stop).await);
             embedded.shutdown().await;

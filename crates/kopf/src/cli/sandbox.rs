@@ -7,7 +7,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use kopf_client::Client;
-use kopf_inspect::{Cluster, Page, Storages};
+use kopf_engine::inspect::Inspect;
+use kopf_engine::invocation::Registry;
+use kopf_inspect::{Cluster, Page, PageHandle, PageOperator, Storages};
 use kopf_sandbox::manifests::{self, Loaded, Manifests};
 use kopf_sandbox::{KubeconfigFile, Listen, Listening, Sandbox};
 use tokio::task::JoinSet;
@@ -55,27 +57,31 @@ impl Prepared {
         let kubeconfig = KubeconfigFile::write(None, &listening)
             .map_err(|error| Failure::new("The kubeconfig cannot be written", &error))?;
         let mut tasks = JoinSet::new();
-        let page = open_page(&sandbox, &mut tasks).await?;
+        let (page, handle) = open_page(&sandbox, &mut tasks).await?;
         Ok(Embedded {
             sandbox,
             listening,
             kubeconfig,
             loaded,
             page,
+            handle,
             tasks,
         })
     }
 }
 
-/// Serves the page of `kopf ui`. Returns its URL.
-async fn open_page(sandbox: &Sandbox, tasks: &mut JoinSet<()>) -> Result<String, Failure> {
+/// Serves the page of `kopf ui`. Returns its URL and a reference to it.
+async fn open_page(
+    sandbox: &Sandbox,
+    tasks: &mut JoinSet<()>,
+) -> Result<(String, PageHandle), Failure> {
     let cluster = Cluster::new(&Client::from_service(sandbox.service(), "default"));
     let page = Page::open(cluster, Storages::default(), &[], 0).await;
     let page =
         page.map_err(|error| Failure::new("The page of kopf ui cannot be opened", &error))?;
-    let url = page.url();
+    let (url, handle) = (page.url(), page.handle());
     tasks.spawn(async move { page.serve(None).await });
-    Ok(url)
+    Ok((url, handle))
 }
 
 fn shown(name: &Path) -> String {
@@ -94,12 +100,22 @@ pub(super) struct Embedded {
     loaded: Vec<Loaded>,
     /// The URL of the page of `kopf ui`.
     page: String,
+    handle: PageHandle,
     tasks: JoinSet<()>,
 }
 
 impl Embedded {
     pub(super) fn client(&self) -> Client {
         Client::from_service(self.sandbox.service(), "default")
+    }
+
+    /// Shows the objects of the operator on the page when its settings are final.
+    pub(super) fn show(&mut self, inspect: Inspect, registry: Registry) {
+        let page = self.handle.clone();
+        self.tasks.spawn(async move {
+            let settings = inspect.known_settings().await;
+            page.adopt(PageOperator::new(settings, registry));
+        });
     }
 
     /// Prints the usage to stdout, which is separate from the log.

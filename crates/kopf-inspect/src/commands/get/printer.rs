@@ -3,6 +3,7 @@
 use super::row::{Columns, Row};
 use crate::args::{GetArgs, Output};
 use crate::cluster::Cluster;
+use crate::paint::harmless_json;
 use crate::screen::Screen;
 use crate::table::Table;
 
@@ -73,7 +74,8 @@ impl<'a> Printer<'a> {
                 (Layout::List, _) => (",\n", ""),
                 (Layout::Lines, _) => ("", "\n"),
             };
-            text.extend([before, &row.to_value(now).to_string(), after]);
+            let value = harmless_json(&row.to_value(now).to_string());
+            text.extend([before, &value, after]);
             self.count += 1;
         }
         self.screen.print(&text);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -133,7 +134,8 @@ def test_rejected_children_are_errors(stage: Stage) -> None:
 
     with stage.operator():
         stage.handled(stage.create())
-    assert "the server does not serve Nothing.v1.nowhere.example" in errors[0]
+    assert errors[0].startswith(
+        "child Nothing is not applied: the server does not serve Nothing.v1.nowhere.example")
 
 
 def test_owners_receive_their_children(stage: Stage) -> None:
@@ -187,3 +189,38 @@ def test_new_children_end_retry_delays(stage: Stage) -> None:
 def test_invalid_owns_options_are_rejected(stage: Stage, options: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         kopf.on.create("kopfexamples", **options)(lambda **_: None)
+
+
+def test_unawaited_children_fail_their_handlers(stage: Stage) -> None:
+    calls: list[str] = []
+
+    @kopf.on.create("kopfexamples")
+    async def forgotten(**_: Any) -> None:
+        calls.append("forgotten")
+        kopf.apply_child(CONFIG_MAP)  # type: ignore[unused-coroutine]
+
+    @kopf.on.create("kopfexamples")
+    def blocking(**_: Any) -> None:
+        with pytest.raises(RuntimeError, match=r"use kopf.apply_child_sync\(\) here"):
+            kopf.apply_child(CONFIG_MAP)
+        calls.append("blocking")
+
+    @kopf.on.create("kopfexamples")
+    async def gathered(name: str, **_: Any) -> None:
+        task = asyncio.create_task(kopf.apply_child(
+            {**CONFIG_MAP, "metadata": {"name": f"{name}-task"}}))
+        await asyncio.gather(task, kopf.apply_child(
+            {**CONFIG_MAP, "metadata": {"name": f"{name}-gathered"}}))
+        kopf.apply_child(CONFIG_MAP).close()
+        calls.append("gathered")
+
+    with stage.operator(posting=True):
+        name = stage.create()
+        stage.handled(name)
+        events = until(lambda: [e for e in stage.events(name) if e["type"] == "Error"])
+    assert sorted(calls) == ["blocking", "forgotten", "gathered"]
+    messages = [event["message"] for event in events]
+    expected = "kopf.apply_child() was not awaited and has done nothing: add `await`"
+    assert len(messages) == 1 and expected in messages[0], messages
+    names = {child["metadata"]["name"] for child in stage.cluster.all("configmaps")}
+    assert {f"{name}-task", f"{name}-gathered"} <= names and name not in names

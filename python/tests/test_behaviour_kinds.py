@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import functools
 import logging
@@ -377,3 +378,37 @@ def test_create_and_resume_by_one_function_are_one_call(stage: Stage) -> None:
     with stage.operator():
         stage.handled(name)
     assert len(calls) <= 2
+
+
+@dataclasses.dataclass
+class ExampleSpec:
+    field: str
+
+
+@dataclasses.dataclass
+class Example:
+    spec: ExampleSpec
+
+
+def test_typed_states_are_the_tracked_part_or_the_field(stage: Stage) -> None:
+    seen: dict[str, Any] = {}
+
+    @kopf.on.create("kopfexamples")
+    def create(**_: Any) -> None:
+        pass
+
+    @kopf.on.update("kopfexamples")
+    def whole(old: Example, new: Example, **_: Any) -> None:
+        seen["whole"] = (old, new)
+
+    @kopf.on.update("kopfexamples", field="spec")
+    def part(old: ExampleSpec, new: ExampleSpec, **_: Any) -> None:
+        seen["part"] = (old, new)
+
+    with stage.operator():
+        name = stage.create({"field": "a"}, labels={"some": "label"})
+        stage.handled(name)
+        stage.patch(name, {"spec": {"field": "b"}})
+        until(lambda: len(seen) == 2)
+    assert seen["part"] == (ExampleSpec("a"), ExampleSpec("b"))
+    assert seen["whole"] == (Example(ExampleSpec("a")), Example(ExampleSpec("b")))

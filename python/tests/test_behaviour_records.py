@@ -272,3 +272,16 @@ def test_records_after_the_end_of_operators(stage: Stage) -> None:
     assert body["metadata"]["name"] == name and dict(spec) == {"field": "value"}
     with pytest.raises(LookupError):
         kopf.info(body, reason="R", message="nowhere")
+
+
+def test_readiness_is_logged_with_the_watched_resources(
+    stage: Stage, records: pytest.LogCaptureFixture,
+) -> None:
+    @kopf.on.create("kopfexamples")
+    def create(**_: Any) -> None:
+        pass
+
+    expected = "The operator is ready. Watched resources: kopfexamples.v1.kopf.dev; namespaces: all."
+    with stage.operator():
+        found = until(lambda: [one for one in records.records if one.getMessage() == expected])
+    assert len(found) == 1 and found[0].levelname == "INFO"

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from kopf._front import registries
 from kopf._front.loaders import describe_failure, preload
 
 pytestmark = pytest.mark.usefixtures("clean_imports")
@@ -132,3 +133,51 @@ def test_frames_between_those_of_the_user_are_kept(folder: pathlib.Path) -> None
     description = failure(["x.py"])
     assert "in hook" in description
     assert "in loads" in description
+
+
+def test_files_without_handlers_are_reported(
+    folder: pathlib.Path, caplog: pytest.LogCaptureFixture,
+) -> None:
+    (folder / "empty.py").write_text("def create(**_): pass\n")
+    (folder / "full.py").write_text(
+        "import kopf\n@kopf.on.create('kopfexamples')\ndef create(**_): pass\n")
+    (folder / "kopf_empty_module.py").write_text("")
+    former = registries._default_registry
+    try:
+        preload(["empty.py", "full.py"], ["kopf_empty_module"])
+    finally:
+        registries._default_registry = former
+        del sys.modules["kopf_empty_module"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 2
+    assert messages[0].startswith("No handlers are declared in empty.py: functions need a decorator")
+    assert messages[1].startswith("No handlers are declared in module kopf_empty_module:")
+
+
+@pytest.mark.parametrize(
+    ("decorator", "function"),
+    [
+        ("kopf.on.create", "async def fn(**_)"),
+        ("kopf.on.update", "def fn(**_)"),
+        ("kopf.on.event", "def fn(spec, **_)"),
+        ("kopf.timer", "def fn(body)"),
+        ("kopf.on.validate", "def fn(spec, meta, **_)"),
+    ],
+)
+def test_decorators_without_parentheses_are_errors(
+    folder: pathlib.Path, decorator: str, function: str,
+) -> None:
+    (folder / "bare.py").write_text(f"import kopf\n@{decorator}\n{function}: pass\n")
+    text = failure(["bare.py"])
+    assert text.endswith(
+        f"TypeError: fn() is decorated without parentheses: add the resource, such as "
+        f"@{decorator}('kopfexamples')"), text
+
+
+def test_functions_of_resources_are_no_handlers(folder: pathlib.Path) -> None:
+    (folder / "selecting.py").write_text(
+        "import kopf\n"
+        "registry = kopf.OperatorRegistry()\n"
+        "for fn in (lambda resource: True, lambda r, **_: True, bool, str.isalpha):\n"
+        "    kopf.on.create(fn, registry=registry)\n")
+    preload(["selecting.py"], [])

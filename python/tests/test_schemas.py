@@ -224,3 +224,42 @@ def test_yaml_has_no_anchors() -> None:
         b: list  # type: ignore[type-arg]
 
     assert "&id" not in schemas.to_yaml(schemas.declared())
+
+
+@dataclasses.dataclass
+class DocumentedPort:
+    """A port
+    of the gateway."""
+
+    number: int
+
+
+@dataclasses.dataclass
+class PlainPort:
+    number: int
+
+
+@dataclasses.dataclass
+class DocumentedSpec:
+    """A gateway."""
+
+    port: DocumentedPort
+    plain: PlainPort
+    other: DocumentedPort = dataclasses.field(
+        default_factory=lambda: DocumentedPort(1), metadata={"description": "Another one."})
+
+
+def test_docstrings_are_descriptions() -> None:
+    schemas.crd("kopf.dev", "v1", "documented")(DocumentedSpec)
+    declared = [one for one in schemas.declared() if one.plural == "documented"]
+    try:
+        [manifest] = schemas.to_manifests(declared)
+    finally:
+        for one in declared:
+            del schemas._declared[one.group, one.plural, one.version]
+    schema = manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["description"] == "A gateway."
+    fields = schema["properties"]["spec"]["properties"]
+    assert fields["port"]["description"] == "A port\nof the gateway."
+    assert fields["other"]["description"] == "Another one."
+    assert "description" not in fields["plain"]

@@ -177,6 +177,10 @@ class Bridge(answers.Answers, serving.ServingMixin):
     def _finish(self, call: CurrentCall, result: Any) -> None:
         if self.is_forked:
             forks.leave()
+        if call.forgotten is not None:
+            text = f"{call.forgotten} was not awaited and has done nothing: add `await`"
+            self._fail(call, PermanentError(text))
+            return
         native, handler = call.native, call.handler
         tracing.end(call)
         # Before the result is passed to the engine, which may end in another thread.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kopf._front import current, hierarchies, thirdparty
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["apply_child", "apply_child_sync"]
 
 
-async def apply_child(
+def apply_child(
     obj: Any, *, owner: Body | None = None, force: bool = False,
-) -> dict[str, Any]:
+) -> Coroutine[Any, Any, dict[str, Any]]:
     """Creates or changes a child by server-side apply, only if there are changes.
 
     The child gets an owner reference, the namespace and the labels of the owner, and the name of
@@ -30,9 +30,53 @@ async def apply_child(
 
     Raises :class:`kopf.ApplyError` if other managers own fields of the manifest, unless ``force``;
     or if the child cannot be applied for other reasons.
+
+    The result must be awaited: otherwise nothing is sent, and the handler fails. Functions that are
+    not async use :func:`apply_child_sync`.
     """
     call = current.call()
-    return await _apply(call, _manifest(obj), hierarchies._guess_owner(owner), force)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "kopf.apply_child() must be awaited in an async function: use kopf.apply_child_sync() here"
+        ) from None
+    return _Applying(call, _apply(call, _manifest(obj), hierarchies._guess_owner(owner), force))
+
+
+class _Applying(Coroutine[Any, Any, dict[str, Any]]):
+    """An unsent child. If it is dropped without being awaited, its handler fails."""
+
+    __slots__ = ("_call", "_coro", "_is_used")
+
+    def __init__(
+        self, call: current.CurrentCall, coro: Coroutine[Any, Any, dict[str, Any]],
+    ) -> None:
+        super().__init__()
+        self._call = call
+        self._coro = coro
+        self._is_used = False
+
+    def __await__(self) -> Generator[Any, Any, dict[str, Any]]:
+        self._is_used = True
+        return self._coro.__await__()
+
+    def send(self, value: Any, /) -> Any:
+        self._is_used = True
+        return self._coro.send(value)
+
+    def throw(self, *args: Any) -> Any:
+        self._is_used = True
+        return self._coro.throw(*args)
+
+    def close(self) -> None:
+        self._is_used = True
+        self._coro.close()
+
+    def __del__(self) -> None:
+        if not self._is_used:
+            self._coro.close()
+            self._call.forgotten = "kopf.apply_child()"
 
 
 def apply_child_sync(

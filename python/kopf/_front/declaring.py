@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections.abc
+import inspect
 import numbers
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +25,13 @@ NUMBERS = (
     "timeout", "retries", "backoff", "interval", "idle",
     "cancellation_backoff", "cancellation_timeout", "cancellation_polling",
 )
+
+#: Names of arguments that handlers have, and selectors of resources do not.
+_ARGUMENTS = frozenset((
+    "annotations", "body", "diff", "event", "labels", "logger", "memo", "meta", "name", "namespace",
+    "new", "old", "param", "patch", "reason", "retry", "runtime", "spec", "started", "status",
+    "stopped", "type", "uid",
+))
 
 
 def activity(options: Options, *, activity: Activity) -> Decorator:
@@ -44,6 +53,8 @@ def changing(
     field_needs_change: bool,
 ) -> Decorator:
     """Returns a decorator for change handlers."""
+    _verify_parentheses(options)
+
     def decorator(fn: Any) -> Any:
         handler = handlers.ChangingHandler(
             **_resource_fields(fn, options),
@@ -63,6 +74,8 @@ def changing(
 
 def watching(options: Options) -> Decorator:
     """Returns a decorator for event handlers."""
+    _verify_parentheses(options)
+
     def decorator(fn: Any) -> Any:
         handler = handlers.WatchingHandler(**_resource_fields(fn, options))
         _registry(options)._watching.append(handler)
@@ -93,6 +106,8 @@ def convert(options: Options) -> Decorator:
 
 def child(options: Options) -> Decorator:
     """Returns a decorator for child handlers."""
+    _verify_parentheses(options)
+
     def decorator(fn: Any) -> Any:
         fields = _resource_fields(fn, options)
         parent = options["parent"]
@@ -106,6 +121,8 @@ def child(options: Options) -> Decorator:
 
 def indexing(options: Options) -> Decorator:
     """Returns a decorator for index handlers. Their ids have no field suffixes."""
+    _verify_parentheses(options)
+
     def decorator(fn: Any) -> Any:
         handler = handlers.IndexingHandler(**_resource_fields(fn, options, suffixed=False))
         _registry(options)._indexing.append(handler)
@@ -115,6 +132,8 @@ def indexing(options: Options) -> Decorator:
 
 def daemon(options: Options) -> Decorator:
     """Returns a decorator for daemons."""
+    _verify_parentheses(options)
+
     def decorator(fn: Any) -> Any:
         handler = handlers.DaemonHandler(
             **_resource_fields(fn, options),
@@ -131,6 +150,8 @@ def daemon(options: Options) -> Decorator:
 
 def timer(options: Options) -> Decorator:
     """Returns a decorator for timers."""
+    _verify_parentheses(options)
+
     def decorator(fn: Any) -> Any:
         handler = handlers.TimerHandler(
             **_resource_fields(fn, options),
@@ -147,6 +168,8 @@ def timer(options: Options) -> Decorator:
 
 def webhook(options: Options, *, reason: WebhookType) -> Decorator:
     """Returns a decorator for admission handlers."""
+    _verify_parentheses(options)
+
     def decorator(fn: Any) -> Any:
         handler = handlers.WebhookHandler(
             **_resource_fields(fn, options),
@@ -183,6 +206,37 @@ def subhandler(options: Options) -> Decorator:
         registry.append(handler)
         return fn
     return decorator
+
+
+def _verify_parentheses(options: Options) -> None:
+    """Rejects a handler in place of the resource: ``@kopf.on.create`` without parentheses.
+
+    Without this, the function would become a selector that is never used.
+    """
+    fn = options.get("arg1")
+    if not inspect.isroutine(fn) or not _looks_like_handler(fn):
+        return
+    decorator = sys._getframe(2).f_code.co_name
+    module = "" if decorator in ("daemon", "timer", "index") else "on."
+    raise TypeError(
+        f"{fn.__name__}() is decorated without parentheses: add the resource, such as "
+        f"@kopf.{module}{decorator}('kopfexamples')"
+    )
+
+
+def _looks_like_handler(fn: Any) -> bool:
+    """Returns ``True`` if the function cannot be a selector, which gets one positional argument."""
+    if inspect.iscoroutinefunction(fn):
+        return True
+    try:
+        signature = inspect.signature(fn)
+        signature.bind(None)
+    except TypeError:
+        return True
+    except ValueError:  # a function of C without a signature
+        return False
+    first = next(iter(signature.parameters.values()))
+    return first.kind is inspect.Parameter.VAR_KEYWORD or first.name in _ARGUMENTS
 
 
 def _registry(options: Options) -> OperatorRegistry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import logging
 import os.path
 import sys
 import traceback
@@ -14,6 +15,8 @@ from types import TracebackType
 from kopf._front import tracebacks
 
 __all__ = ["describe_failure", "preload"]
+
+logger = logging.getLogger("kopf._cogs.helpers.loaders")
 
 #: The attribute of exceptions with the file or module whose loading raised them.
 _ORIGIN = "__kopf_origin__"
@@ -27,11 +30,32 @@ def preload(paths: Iterable[str], modules: Iterable[str]) -> None:
     Exceptions are raised unchanged; `describe_failure()` returns their description for users.
     """
     for number, path in enumerate(paths):
+        before = _declared()
         with _origin(path):
             _load_file(number, path)
+        _warn_if_empty(path, before)
     for name in modules:
+        is_new = name not in sys.modules
+        before = _declared()
         with _origin(f"module {name}"):
             importlib.import_module(name)
+        if is_new:
+            _warn_if_empty(f"module {name}", before)
+
+
+def _declared() -> int:
+    """Returns the number of handlers in the default registry, and of declared resources."""
+    from kopf._front import lowering, registries, schemas
+
+    return len(lowering.all_handlers(registries.get_default_registry())) + len(schemas.declared())
+
+
+def _warn_if_empty(source: str, before: int) -> None:
+    # Handlers of another registry are counted only if it is the default one.
+    if _declared() == before:
+        logger.warning(
+            "No handlers are declared in %s: functions need a decorator with a resource, such as "
+            "@kopf.on.create('kopfexamples').", source)
 
 
 def _load_file(number: int, path: str) -> None:

@@ -6,6 +6,7 @@ import collections.abc
 import dataclasses
 import datetime
 import enum
+import inspect
 import sys
 import types
 import typing
@@ -159,8 +160,17 @@ def _of_dataclass(cls: type, seen: tuple[type, ...]) -> dict[str, Any]:
                 schema["default"] = field.default
         elif field.default_factory is dataclasses.MISSING:
             required.append(key)
-    schema = {"type": "object", "properties": properties}
+    schema = {"type": "object", **_described(cls), "properties": properties}
     return {**schema, "required": required} if required else schema
+
+
+def _described(cls: type) -> dict[str, Any]:
+    """Returns the docstring of a dataclass as a description, unless it is the generated one."""
+    doc = cls.__dict__.get("__doc__")
+    if not isinstance(doc, str) or doc.startswith(f"{cls.__name__}("):
+        return {}
+    text = inspect.cleandoc(doc)
+    return {"description": text} if text else {}
 
 
 def _merge_union(branches: list[dict[str, Any]]) -> dict[str, Any]:

@@ -14,8 +14,7 @@ pub enum Style {
     /// As in the original: values are Python literals, and every failed attempt is an error.
     #[default]
     Original,
-    /// Values are JSON. Temporary errors are warnings, denials are infos. The operator logs when it is
-    /// ready, and which resources it watches.
+    /// Values are JSON. Temporary errors are warnings, denials are infos.
     Native,
 }
 

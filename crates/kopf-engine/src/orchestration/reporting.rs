@@ -13,7 +13,7 @@ use crate::observation::Namespaces;
 /// Maximum number of logged names.
 const MAX_NAMES: usize = 20;
 
-/// Logs when the operator is ready and which resources it watches, if the log style includes that.
+/// Logs when the operator is ready and which resources it watches.
 #[derive(Debug)]
 pub(super) struct Reporter {
     style: Style,
@@ -34,9 +34,6 @@ impl Reporter {
 
     /// Logs the watched resources and namespaces if they have changed.
     pub(super) fn report(&mut self, resources: &BTreeSet<Arc<Resource>>, namespaces: &Namespaces) {
-        if self.style == Style::Original {
-            return;
-        }
         let watched = Watched {
             resources: listed(resources),
             namespaces: match namespaces {
@@ -48,10 +45,22 @@ impl Reporter {
             return;
         }
         let (resources, namespaces) = (&*watched.resources, &*watched.namespaces);
-        if self.last.is_none() {
-            info!(target: TARGET, resources, namespaces, "The operator is ready.");
-        } else {
-            info!(target: TARGET, resources, namespaces, "Watching other resources.");
+        match (self.style, self.last.is_none()) {
+            (Style::Native, true) => {
+                info!(target: TARGET, resources, namespaces, "The operator is ready.");
+            }
+            (Style::Native, false) => {
+                info!(target: TARGET, resources, namespaces, "Watching other resources.");
+            }
+            // Records of the original have no fields.
+            (Style::Original, true) => info!(
+                target: TARGET,
+                "The operator is ready. Watched resources: {resources}; namespaces: {namespaces}."
+            ),
+            (Style::Original, false) => info!(
+                target: TARGET,
+                "Watching other resources: {resources}; namespaces: {namespaces}."
+            ),
         }
         self.last = Some(watched);
     }
@@ -90,9 +99,6 @@ mod tests {
             names.iter().map(|name| Arc::new(kind("", name))).collect()
         };
         let namespaces = Namespaces::Listed(["a", "b"].map(str::to_owned).into());
-        let mut silent = Reporter::new(Style::Original);
-        silent.report(&resources(&["pods"]), &Namespaces::All);
-        assert!(captured.records().is_empty());
         let mut reporter = Reporter::new(Style::Native);
         reporter.report(&resources(&["pods"]), &Namespaces::All);
         reporter.report(&resources(&["pods"]), &Namespaces::All);
@@ -110,6 +116,23 @@ mod tests {
         assert!(fields.iter().any(|(name, value)| {
             *name == "resources" && value.contains("pods") && value.contains(", things")
         }));
+    }
+
+    #[test]
+    fn messages_contain_the_names_where_records_have_no_fields() {
+        let captured = capture(Level::INFO);
+        let mut reporter = Reporter::new(Style::Original);
+        let resources = BTreeSet::from([Arc::new(kind("", "pods"))]);
+        let namespaces = Namespaces::Listed(["a", "b"].map(str::to_owned).into());
+        reporter.report(&resources, &Namespaces::All);
+        reporter.report(&resources, &namespaces);
+        let name = kind("", "pods");
+        let messages = captured.messages(Level::INFO);
+        let expected = [
+            format!("The operator is ready. Watched resources: {name}; namespaces: all."),
+            format!("Watching other resources: {name}; namespaces: a, b."),
+        ];
+        assert_eq!(messages, expected);
     }
 
     #[test]

@@ -96,15 +96,20 @@ def scrubbed(value: Any) -> Any:
             if key not in _ACCIDENTAL and not key.endswith(_ADDITIONS)
         }
     if isinstance(value, list):
-        # The test of the version in a JSON-patch.
-        is_test = [
-            isinstance(item, dict) and item.get("path") == "/metadata/resourceVersion"
-            for item in value
-        ]
-        return [scrubbed(item) for item, left_out in zip(value, is_test) if not left_out]
+        # The tests in a JSON-patch.
+        is_test = [isinstance(item, dict) and item.get("op") == "test" for item in value]
+        return [_scrubbed_item(item) for item, left_out in zip(value, is_test) if not left_out]
     if isinstance(value, str):
         return _scrubbed_text(value)
     return value
+
+
+def _scrubbed_item(item: Any) -> Any:
+    # The original removes the only finalizer with the list; Kopf removes it by its position.
+    item = scrubbed(item)
+    if isinstance(item, dict) and item.get("op") == "remove":
+        item["path"] = re.sub(r"^(/metadata/finalizers)/\d+$", r"\1", item["path"])
+    return item
 
 
 def _scrubbed_text(text: str) -> Any:

@@ -26,6 +26,7 @@ mod background;
 mod causes;
 mod conditions;
 mod consistency;
+mod contention;
 mod delays;
 mod essence;
 mod events;

@@ -39,9 +39,13 @@ pub(crate) enum Error {
     #[error("cannot patch the object: it has no name")]
     Nameless,
     #[error(
-        "the rejected patch is dropped because the object has changed: its handlers are called again"
+        "the rejected patch is dropped because the object has changed{}",
+        if *is_finished { "" } else { ": its handlers are called again" }
     )]
-    Dropped,
+    Dropped {
+        /// The handlers have finished a deletion, and are not called again.
+        is_finished: bool,
+    },
     #[error("a filter, a storage, a lifecycle or a transformation panicked: {0}")]
     Panic(String),
 }

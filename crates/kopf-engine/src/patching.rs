@@ -1,5 +1,6 @@
 //! Conversion of a patch into API requests: at most four, each only if it has a payload.
 
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 
@@ -7,6 +8,7 @@ use futures::FutureExt as _;
 use kopf_client::patching::{PatchKind, PatchResponse, Target};
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
+use kopf_core::finalizer::Removal;
 use kopf_core::patch::{
     Patch, PatchFn, inconsistencies, json_calls_between, transform, with_version_test,
 };
@@ -28,6 +30,8 @@ pub(crate) struct Pending {
     main: Option<Value>,
     status: Option<Value>,
     functions: Vec<PatchFn>,
+    /// The removal of the finalizer, which is the last change of the object.
+    removal: Option<Removal>,
     results_first: bool,
     /// Requests are sent only while it is valid.
     pass: Pass,
@@ -65,9 +69,15 @@ impl Pending {
             main: calls.main,
             status: calls.status,
             functions: patch.fns,
+            removal: None,
             results_first: false,
             pass,
         }
+    }
+
+    /// Also removes the finalizer.
+    pub(crate) fn removing(self, removal: Option<Removal>) -> Self {
+        Self { removal, ..self }
     }
 
     /// Sets the order: `true` writes the status before the rest. The original Kopf writes it last.
@@ -105,7 +115,7 @@ impl Pending {
         if !self.merge(&target, &mut response, &log).await? {
             return Ok(Applied::NotFound);
         }
-        if self.functions.is_empty() {
+        if self.functions.is_empty() && self.removal.is_none() {
             return Ok(Applied::Accepted { response });
         }
         let newest = match &response {
@@ -156,7 +166,8 @@ impl Pending {
         Ok(true)
     }
 
-    /// Calls the functions with the newest body, and sends their changes as JSON patches.
+    /// Calls the functions with the newest body, and sends their changes as JSON patches, together
+    /// with the removal of the finalizer.
     async fn transform(
         &mut self,
         target: &Fenced<'_>,
@@ -164,25 +175,20 @@ impl Pending {
         log: &PatchLog,
     ) -> Result<Applied, Error> {
         let NewestVersion { body, mut response } = newest;
-        let has_status = target.target.resource.has_status();
-        let changing = AssertUnwindSafe(transform(&self.functions, body.value()));
-        let changed = changing.catch_unwind().await;
-        let changed = changed.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
-        let calls = json_calls_between(body.value(), &changed, has_status)?;
-        for (subresource, operations) in [(None, calls.main), (Some("status"), calls.status)] {
-            if operations.is_empty() {
-                continue;
-            }
+        let mut calls = self.calls(target, &body).await?;
+        while let Some(call) = calls.pop_front() {
             let current = response.as_ref().map_or(&body, PatchResponse::part);
-            let version = current.resource_version().unwrap_or_default();
-            let payload = with_version_test(operations, version);
-            log.transforming(subresource, &payload);
-            match target.patch(subresource, PatchKind::Json, &payload).await {
+            let payload = call.payload(current);
+            log.transforming(call.subresource, &payload);
+            let sending = target.patch(call.subresource, PatchKind::Json, &payload);
+            match sending.await {
                 Ok(Some(accepted)) => response = Some(accepted),
                 Ok(None) => return Ok(Applied::NotFound),
                 Err(Error::Api(error)) if error.is_failed_test() => {
                     let functions = std::mem::take(&mut self.functions);
-                    let labels: Vec<_> = functions.iter().map(PatchFn::label).collect();
+                    let labels = functions.iter().map(PatchFn::label);
+                    let removal = self.removal.as_ref().map(|_| Removal::LABEL);
+                    let labels: Vec<_> = labels.chain(removal).collect();
                     log.logger.debug(wording::patch_conflict(labels.join(", ")));
                     return Ok(Applied::Conflict {
                         response,
@@ -191,9 +197,67 @@ impl Pending {
                 }
                 Err(error) => return Err(error),
             }
+            if calls.iter().all(|call| call.transformed.is_empty()) {
+                // Their effect must not be repeated if the finalizer cannot be removed.
+                self.functions.clear();
+            }
         }
         self.functions.clear();
         Ok(Applied::Accepted { response })
+    }
+
+    /// Returns the JSON patches for this version of the object.
+    async fn calls(&self, target: &Fenced<'_>, body: &Body) -> Result<VecDeque<JsonCall>, Error> {
+        let has_status = target.target.resource.has_status();
+        let changing = AssertUnwindSafe(transform(&self.functions, body.value()));
+        let changed = changing.catch_unwind().await;
+        let changed = changed.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
+        let transformed = json_calls_between(body.value(), &changed, has_status)?;
+        let removal = match &self.removal {
+            Some(removal) => removal.operations(&changed, has_status)?,
+            None => Vec::new(),
+        };
+        let is_last = !removal.is_empty();
+        let mut calls = VecDeque::from([JsonCall {
+            subresource: None,
+            transformed: transformed.main,
+            removal,
+        }]);
+        let status = JsonCall {
+            subresource: Some("status"),
+            transformed: transformed.status,
+            removal: Vec::new(),
+        };
+        // The object can end with its finalizer.
+        if is_last {
+            calls.push_front(status);
+        } else {
+            calls.push_back(status);
+        }
+        calls.retain(|call| !call.transformed.is_empty() || !call.removal.is_empty());
+        Ok(calls)
+    }
+}
+
+/// One JSON patch.
+#[derive(Debug)]
+struct JsonCall {
+    subresource: Option<&'static str>,
+    /// The changes by functions, which depend on the whole object.
+    transformed: Vec<Value>,
+    /// The removal of the finalizer, which has its own tests.
+    removal: Vec<Value>,
+}
+
+impl JsonCall {
+    /// Returns the payload. Transformations are rejected unless the object has this version.
+    fn payload(&self, current: &Body) -> Value {
+        if self.transformed.is_empty() {
+            return Value::Array(self.removal.clone());
+        }
+        let version = current.resource_version().unwrap_or_default();
+        let operations = [&self.transformed[..], &self.removal].concat();
+        with_version_test(operations, version)
     }
 }
 

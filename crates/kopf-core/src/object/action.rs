@@ -23,6 +23,9 @@ pub enum Action {
     Write(Option<FinalizerChange>),
     /// Send the patch that could not be sent before, and feed the result.
     Resend,
+    /// Record that the handlers of the deletion have finished, if the server has refused to remove the
+    /// finalizer.
+    Record,
     /// Drop the patch that could not be sent: the object has changed, and its handlers are called
     /// again.
     DropUnsent,

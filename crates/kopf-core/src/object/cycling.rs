@@ -6,7 +6,7 @@ use super::action::{Action, Message};
 use super::input::Handled;
 use super::machine::{Actions, Machine};
 use super::moment::Moment;
-use super::plan::{Facts, Finalizer, FinalizerChange, PendingPatch, Plan};
+use super::plan::{Consistency, Facts, Finalizer, FinalizerChange, PendingPatch, Plan};
 use super::rules::{DeletionBlockers, Rules};
 use super::state::{BackOffReason, BackingOff, NextStep, Running, State, Unsent};
 use crate::cause::{EventType, Reason};
@@ -157,14 +157,17 @@ impl Machine {
     ) {
         match change {
             Some(FinalizerChange::Add) => actions.push(Action::Log(Message::AddingFinalizer)),
-            Some(_) => actions.push(Action::Log(Message::DroppingFinalizer)),
+            Some(FinalizerChange::Drop) => actions.push(Action::Log(Message::DroppingFinalizer)),
+            Some(FinalizerChange::Release) => {
+                actions.push(Action::Log(Message::RemovingFinalizer));
+            }
             None => {}
         }
         if let Some(change) = change {
             self.finalizer.count(change, now);
         }
         self.state = State::Writing(Unsent {
-            changes_finalizer: change.is_some(),
+            finalizer: change,
             ..self.unsent(then)
         });
         actions.push(Action::Write(change));
@@ -215,7 +218,7 @@ impl Machine {
             self.finalizer.count(change, now);
             actions.push(Action::Log(Message::RemovingFinalizer));
             self.state = State::Writing(Unsent {
-                changes_finalizer: true,
+                finalizer: Some(change),
                 ..self.unsent(sleep_or_finish(delay))
             });
             actions.push(Action::Write(Some(change)));
@@ -284,6 +287,11 @@ impl Machine {
             }
             return allowed;
         };
+        if self.consistency() == Consistency::Awaited && self.finalizer.is_last(change) {
+            // This version can be older than the same change, which is not reverted then.
+            self.echo.require_cycle();
+            return allowed;
+        }
         match self.finalizer.blocked_until(change, rules, now) {
             None => allowed.now = Some(change),
             Some(until) => {

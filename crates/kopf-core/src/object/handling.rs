@@ -2,8 +2,9 @@
 //!
 //! A cycle loads the [progress](crate::progress) of its handlers, calls those that are due, and
 //! [concludes](Handling::conclude): the records are stored while handlers are unfinished; when all
-//! are finished, the diff-base is stored and the records are purged. Handlers that were called with
-//! an essence that is outdated by then are owed an update: see [`attempted`](super::attempted).
+//! are finished, the diff-base is stored and the records are purged. The records of a deletion are
+//! purged together with the finalizer: see [`Release`](super::Release). Handlers that were called
+//! with an essence that is outdated by then are owed an update: see [`attempted`](super::attempted).
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -14,6 +15,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::attempted::AttemptedEssences;
+use super::progressing::Fingerprint;
+use super::releasing::Erasure;
 use crate::body::Body;
 use crate::cause::Reason;
 use crate::diffbase::DiffBaseStorage;
@@ -102,6 +105,8 @@ pub struct Concluded {
     pub unstored_base: Option<StorageError>,
     /// The attempted essences, if they are too large for an annotation: to be kept in memory.
     pub oversized: Option<AttemptedEssences>,
+    /// The erasure of the records of a finished deletion, which goes with the finalizer.
+    pub erasure: Option<Erasure>,
 }
 
 impl Concluded {
@@ -110,6 +115,7 @@ impl Concluded {
         conclusion: Conclusion::Finished,
         unstored_base: None,
         oversized: None,
+        erasure: None,
     };
 }
 
@@ -161,10 +167,11 @@ pub fn validate(
 }
 
 /// Returns a digest of a cause and of the progress of its handlers.
-pub fn fingerprint(reason: Reason, essences: Essences<'_>, state: &State) -> u64 {
+pub fn fingerprint(reason: Reason, essences: Essences<'_>, state: &State) -> Fingerprint {
     let mut hasher = DefaultHasher::new();
     reason.hash(&mut hasher);
     essences.new.hash(&mut hasher);
+    let target = hasher.finish();
     essences.old.hash(&mut hasher);
     for id in state.ids() {
         if let Some(record) = state.record(id) {
@@ -172,7 +179,10 @@ pub fn fingerprint(reason: Reason, essences: Essences<'_>, state: &State) -> u64
             (id, &record.purpose, progress).hash(&mut hasher);
         }
     }
-    hasher.finish()
+    Fingerprint {
+        target,
+        progress: hasher.finish(),
+    }
 }
 
 impl Handling<'_> {
@@ -214,18 +224,20 @@ impl Handling<'_> {
     ) -> Result<Concluded, StorageError> {
         let is_kept = runner_exits == RunnerExits::Awaited && self.reason == Reason::Delete;
         let is_done = state.is_done();
-        if !is_done || is_kept || !self.storages.progress.leaves_no_trace() {
+        let is_last = is_done && !is_kept;
+        let is_skipped = self.reason == Reason::Delete || self.storages.progress.leaves_no_trace();
+        if !is_last || !is_skipped {
             state.store(self.storages.progress, self.body, patch)?;
         }
-        if !is_done || is_kept {
+        if !is_last {
             return Ok(Concluded {
                 conclusion: if is_done {
                     Conclusion::Kept
                 } else {
                     Conclusion::Unfinished
                 },
-                unstored_base: None,
                 oversized: self.note_attempts(attempts, patch),
+                ..Concluded::FINISHED
             });
         }
         let mut earlier = attempts.prior.clone();
@@ -238,8 +250,8 @@ impl Handling<'_> {
             state.store(self.storages.progress, self.body, patch)?;
             Ok(Concluded {
                 conclusion: Conclusion::Outdated,
-                unstored_base: None,
                 oversized: self.note_attempts(attempts, patch),
+                ..Concluded::FINISHED
             })
         }
     }
@@ -265,16 +277,59 @@ impl Handling<'_> {
         }
     }
 
-    /// Stores the current essence as handled, and purges the records.
+    /// Stores the current essence as handled, and purges the records. Those of a deletion are not
+    /// purged before the finalizer is removed.
     pub fn finish(&self, state: &State, patch: &mut Patch) -> Result<Concluded, StorageError> {
         let unstored_base = self.store_base(self.essences.new, patch)?;
+        if self.reason == Reason::Delete {
+            return Ok(Concluded {
+                unstored_base,
+                erasure: Some(self.erasure(state, patch)?),
+                ..Concluded::FINISHED
+            });
+        }
         let owned = self.owned.iter();
         state.purge(self.storages.progress, self.body, patch, owned)?;
         Ok(Concluded {
-            conclusion: Conclusion::Finished,
             unstored_base,
             oversized: self.store_attempted(AttemptedEssences::default(), patch),
+            ..Concluded::FINISHED
         })
+    }
+
+    /// Returns the erasure of all records. Records that the patch would store are removed from it.
+    fn erasure(&self, state: &State, patch: &mut Patch) -> Result<Erasure, StorageError> {
+        let earlier = patch.merge.clone();
+        let is_elsewhere = self.is_stored_elsewhere(state)?;
+        if !is_elsewhere {
+            let owned = self.owned.iter();
+            state.purge(self.storages.progress, self.body, patch, owned)?;
+        }
+        self.store_attempted(AttemptedEssences::default(), patch);
+        Ok(Erasure {
+            on_object: patch.take_later(&earlier),
+            is_elsewhere,
+        })
+    }
+
+    /// Returns `true` if the records are kept outside of the object. Then they are stored now, which
+    /// costs no request, and purged after the finalizer.
+    fn is_stored_elsewhere(&self, state: &State) -> Result<bool, StorageError> {
+        let storage = self.storages.progress;
+        if storage.leaves_no_trace() {
+            return Ok(false);
+        }
+        let mut added = Patch::default();
+        let mut has_records = false;
+        for (id, record) in state.active() {
+            has_records = true;
+            storage.store(id, record, self.body, &mut added)?;
+        }
+        let is_elsewhere = has_records && added.is_empty();
+        if is_elsewhere {
+            storage.flush()?;
+        }
+        Ok(is_elsewhere)
     }
 
     /// Stores a diff-base from which an update with the missed changes follows. The handlers that
@@ -312,6 +367,7 @@ impl Handling<'_> {
             conclusion: Conclusion::UpdateFollows,
             unstored_base,
             oversized,
+            erasure: None,
         })
     }
 

@@ -229,6 +229,10 @@ impl Machine {
             && unsent.snapshot != newest.snapshot
         {
             // Otherwise the object could not even be deleted.
+            if unsent.finalizer.is_some() {
+                // It was not changed, so it cannot have been reverted.
+                self.finalizer.reset();
+            }
             actions.push(Action::DropUnsent);
             return self.begin_cycle(actions);
         }
@@ -345,7 +349,7 @@ impl Machine {
                 .map(|newest| newest.snapshot)
                 .unwrap_or_default(),
             rejected: false,
-            changes_finalizer: false,
+            finalizer: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::progressing::Fingerprint;
 use crate::cause::{EventType, Reason};
 
 /// All inputs of the plan. Gathered by the driver from the newest version, the storages, the
@@ -23,9 +24,8 @@ pub struct Facts {
     pub outdated: bool,
     /// The patch that is written regardless of change handlers.
     pub patch: PendingPatch,
-    /// A digest of the cause and the progress of its handlers. Two cycles with equal digests have
-    /// made no progress in between.
-    pub fingerprint: u64,
+    /// A digest of the cause and the progress of its handlers.
+    pub fingerprint: Fingerprint,
     /// It is unknown whether some daemons or timers must run, because their filters failed.
     pub uncertain: bool,
 }
@@ -35,6 +35,8 @@ pub struct Facts {
 pub enum Finalizer {
     /// Required and present.
     Kept,
+    /// Present on an object whose deletion is handled: only the removal is left.
+    Released,
     /// Required and absent.
     Missing,
     /// Present and not required.
@@ -60,6 +62,7 @@ impl Finalizer {
         match self {
             Self::Missing if !is_deleting => Some(FinalizerChange::Add),
             Self::Unneeded => Some(FinalizerChange::Drop),
+            Self::Released => Some(FinalizerChange::Release),
             _ => None,
         }
     }

@@ -51,8 +51,13 @@ impl FinalizerRepeats {
         rules: &impl Rules,
         now: Moment,
     ) -> Option<Moment> {
-        let is_repeated = self.change == Some(change);
-        is_repeated.then(|| self.repeats.blocked_until(rules, now))?
+        self.is_last(change)
+            .then(|| self.repeats.blocked_until(rules, now))?
+    }
+
+    /// Returns `true` if this was the last change.
+    pub(super) fn is_last(&self, change: FinalizerChange) -> bool {
+        self.change == Some(change)
     }
 
     /// Counts a change.
@@ -69,13 +74,28 @@ impl FinalizerRepeats {
     }
 }
 
+/// A digest of a cause and of the progress of its handlers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Fingerprint {
+    /// A digest of the reason and of the current essence: the state that is to be reached.
+    pub target: u64,
+    /// A digest of the target, of the diff-base and of the records. Two cycles with equal digests
+    /// have made no progress in between, unless there was another target in the meantime.
+    pub progress: u64,
+}
+
 /// Number of remembered fingerprints. More than the cycles of one cause that are likely to repeat.
 const REMEMBERED: usize = 16;
 
-/// The causes for which handlers were called since the last one was over.
+/// The states of progress towards the same target in which handlers were called.
+///
+/// Another target begins a new series: other clients have changed the object. If they change it
+/// back and forth faster than it is handled, the same causes follow each other again and again, and
+/// each of them is handled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Stall {
-    fingerprints: VecDeque<u64>,
+    target: u64,
+    known: VecDeque<u64>,
     repeats: u32,
     last: Option<Moment>,
 }
@@ -85,27 +105,33 @@ impl Stall {
     /// called for the same one before.
     pub(super) fn blocked_until(
         &self,
-        fingerprint: u64,
+        fingerprint: Fingerprint,
         rules: &impl Rules,
         now: Moment,
     ) -> Option<Moment> {
-        let last = self
-            .last
-            .filter(|_| self.fingerprints.contains(&fingerprint))?;
+        let last = self.last.filter(|_| self.knows(fingerprint))?;
         let until = last.after(rules.backoff(self.repeats));
         (now < until).then_some(until)
     }
 
     /// Notes that handlers were called for a cause with this fingerprint.
-    pub(super) fn note(&mut self, fingerprint: u64, now: Moment) {
+    pub(super) fn note(&mut self, fingerprint: Fingerprint, now: Moment) {
         self.last = Some(now);
-        if self.fingerprints.contains(&fingerprint) {
+        if self.knows(fingerprint) {
             self.repeats = self.repeats.saturating_add(1);
-        } else {
-            self.repeats = 0;
-            self.fingerprints.truncate(REMEMBERED - 1);
-            self.fingerprints.push_front(fingerprint);
+            return;
         }
+        if self.target != fingerprint.target {
+            self.target = fingerprint.target;
+            self.known.clear();
+        }
+        self.repeats = 0;
+        self.known.truncate(REMEMBERED - 1);
+        self.known.push_front(fingerprint.progress);
+    }
+
+    fn knows(&self, fingerprint: Fingerprint) -> bool {
+        self.target == fingerprint.target && self.known.contains(&fingerprint.progress)
     }
 
     /// Notes that the cause is over: handling the same one again is a new one.

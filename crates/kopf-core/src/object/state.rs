@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::moment::Moment;
+use super::plan::FinalizerChange;
+use super::progressing::Fingerprint;
 
 /// The state of one object between two inputs.
 ///
@@ -48,7 +50,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Running {
     /// The digest of the cause.
-    pub(super) fingerprint: u64,
+    pub(super) fingerprint: Fingerprint,
     /// The finalizer holds back the deletion of the object until the handlers are finished.
     pub(super) holds_deletion: bool,
     /// When to check the daemons and timers that are being stopped.
@@ -67,8 +69,8 @@ pub struct Unsent {
     /// The server rejects its content, so that sending it again is of no use unless the object
     /// changes.
     pub(super) rejected: bool,
-    /// The patch adds or removes the finalizer.
-    pub(super) changes_finalizer: bool,
+    /// The change of the finalizer in the patch.
+    pub(super) finalizer: Option<FinalizerChange>,
 }
 
 /// The step after a successful write.

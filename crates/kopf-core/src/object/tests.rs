@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::*;
 use crate::cause::{EventType, Reason};
 
-const FINGERPRINT: u64 = 7;
+const FINGERPRINT: Fingerprint = Fingerprint {
+    target: 7,
+    progress: 7,
+};
 
 /// A machine with its clock.
 struct Subject {
@@ -122,6 +125,99 @@ fn only_cycles_that_called_handlers_count_as_stalls() {
         let is_run = actions == [Action::Run(Reason::Update)];
         assert_eq!(is_run, !is_stalled, "{actions:?}");
     }
+}
+
+#[test]
+fn other_targets_in_between_are_no_stall() {
+    let towards = |target, progress| Facts {
+        fingerprint: Fingerprint { target, progress },
+        ..facts()
+    };
+    // Another client changes the object back and forth while it is handled.
+    let (there, back) = (towards(1, 1), towards(2, 2));
+    for (between, is_stalled) in [(Some(back), false), (None, true)] {
+        let mut subject = Subject::new();
+        for (version, facts) in [Some(there), between].into_iter().flatten().enumerate() {
+            subject.begin(EventType::Modified, &version.to_string());
+            assert_eq!(subject.plan(facts), [Action::Run(Reason::Update)]);
+            let patch = PendingPatch::Empty;
+            subject.step(Input::HandlersFinished(Handled { patch, ..handled() }));
+        }
+        subject.begin(EventType::Modified, "9");
+        let actions = subject.plan(there);
+        let is_run = actions == [Action::Run(Reason::Update)];
+        assert_eq!(is_run, !is_stalled, "{actions:?}");
+    }
+}
+
+/// Returns a machine that is removing the finalizer from an object whose deletion is handled.
+fn releasing() -> (Subject, Facts) {
+    let deletion = Facts {
+        deleting: true,
+        finalizer: Finalizer::Kept,
+        reason: Some(Reason::Delete),
+        ..facts()
+    };
+    let mut subject = Subject::new();
+    subject.begin(EventType::Modified, "1");
+    subject.plan(deletion);
+    let actions = subject.step(Input::HandlersFinished(handled()));
+    let release = Action::Write(Some(FinalizerChange::Release));
+    assert_eq!(actions.last(), Some(&release));
+    let released = Facts {
+        finalizer: Finalizer::Released,
+        reason: None,
+        fingerprint: Fingerprint::default(),
+        ..deletion
+    };
+    (subject, released)
+}
+
+#[test]
+fn conflicting_release_is_repeated_without_handlers() {
+    let (mut subject, released) = releasing();
+    assert_eq!(subject.step(Input::Conflicted(None)), []);
+    subject.begin(EventType::Modified, "2");
+    let release = [
+        Action::Log(Message::RemovingFinalizer),
+        Action::Write(Some(FinalizerChange::Release)),
+    ];
+    assert_eq!(subject.plan(released), release);
+}
+
+#[test]
+fn refused_release_is_recorded() {
+    let (mut subject, released) = releasing();
+    let delay = Some(Duration::from_secs(1));
+    let actions = subject.step(Input::WriteFailed { rejected: true });
+    assert_eq!(actions, [Action::Record, Action::ReportFailure(delay)]);
+    // The object changes, so that the rejected patch is decided on again.
+    let changed = Snapshot {
+        generation: Some(2),
+        ..Snapshot::default()
+    };
+    let event = EventType::Modified;
+    let snapshot = changed;
+    let actions = subject.step(Input::Newest { event, snapshot });
+    assert_eq!(actions[0], Action::DropUnsent);
+    let actions = subject.plan(released);
+    let release = Action::Write(Some(FinalizerChange::Release));
+    assert_eq!(actions.last(), Some(&release), "it is not reverted");
+}
+
+#[test]
+fn reverted_release_is_repeated_after_a_delay_without_handlers() {
+    let (mut subject, released) = releasing();
+    subject.write("2");
+    subject.begin(EventType::Modified, "3");
+    let delay = Duration::from_secs(1);
+    let actions = subject.plan(released);
+    let expected = [Message::FinalizerReverted(delay), Message::Sleeping(delay)];
+    assert_eq!(actions, expected.map(Action::Log));
+    subject.reach_deadline();
+    let actions = subject.plan(released);
+    let release = Action::Write(Some(FinalizerChange::Release));
+    assert_eq!(actions.last(), Some(&release));
 }
 
 #[test]
@@ -269,7 +365,10 @@ fn patches_are_written_while_the_release_is_suspended() {
     // The finalizer has been put back.
     subject.begin(EventType::Modified, "3");
     subject.plan(Facts {
-        fingerprint: FINGERPRINT + 1,
+        fingerprint: Fingerprint {
+            progress: 8,
+            ..FINGERPRINT
+        },
         ..deletion
     });
     let actions = subject.step(Input::HandlersFinished(handled()));

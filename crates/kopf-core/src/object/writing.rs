@@ -7,6 +7,7 @@ use super::echo::Remaining;
 use super::input::{Effect, Response};
 use super::machine::{Actions, Machine};
 use super::moment::Moment;
+use super::plan::FinalizerChange;
 use super::rules::Rules;
 use super::state::{BackOffReason, BackingOff, NextStep, State, Unsent};
 use crate::cause::{EventType, Reason};
@@ -149,7 +150,7 @@ impl Machine {
         if unsent.then == NextStep::Retry {
             actions.push(Action::ReportFailure(None));
         }
-        if unsent.changes_finalizer {
+        if unsent.finalizer.is_some() {
             // It was not changed, so it cannot have been reverted.
             self.finalizer.reset();
         }
@@ -182,6 +183,10 @@ impl Machine {
         let delay = rules.failure_delay(self.failures).unwrap_or(RESEND);
         self.failures = self.failures.saturating_add(1);
         let unsent = Unsent { rejected, ..unsent };
+        if unsent.finalizer == Some(FinalizerChange::Release) {
+            // The handlers have finished, and the next attempt can be long after a restart.
+            actions.push(Action::Record);
+        }
         actions.push(Action::ReportFailure(Some(delay)));
         self.back_off(BackOffReason::Unsent(unsent), now.after(delay));
     }

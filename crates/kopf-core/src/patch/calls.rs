@@ -7,7 +7,9 @@
 //! | 3 | the object | JSON patch | [`JsonCalls::main`] after a version test |
 //! | 4 | `/status` | JSON patch | [`JsonCalls::status`] after a version test |
 //!
-//! Without a status subresource everything goes to the object itself.
+//! Without a status subresource everything goes to the object itself. The removal of the finalizer
+//! (see [`Removal`](crate::finalizer::Removal)) joins the third call, which needs no version test
+//! without other operations, and is the last one then.
 
 use serde_json::{Map, Value, json};
 

@@ -115,10 +115,34 @@ impl Patch {
         object
     }
 
+    /// Takes the values that are not in an earlier state of this patch, or differ from it.
+    pub(crate) fn take_later(&mut self, earlier: &Map<String, Value>) -> Map<String, Value> {
+        take_later(&mut self.merge, earlier)
+    }
+
     /// Adds a function to be run when the patch is applied.
     pub fn add_fn(&mut self, function: PatchFn) {
         self.fns.push(function);
     }
+}
+
+fn take_later(target: &mut Map<String, Value>, earlier: &Map<String, Value>) -> Map<String, Value> {
+    let mut later = Map::new();
+    target.retain(|key, value| match (&mut *value, earlier.get(key)) {
+        (value, Some(earlier)) if value == earlier => true,
+        (Value::Object(inner), Some(Value::Object(earlier))) => {
+            let taken = take_later(inner, earlier);
+            if !taken.is_empty() {
+                later.insert(key.clone(), Value::Object(taken));
+            }
+            true
+        }
+        (value, _) => {
+            later.insert(key.clone(), value.take());
+            false
+        }
+    });
+    later
 }
 
 /// Joins two merge-patches into one. Nulls are kept: they delete.
@@ -198,6 +222,21 @@ mod tests {
         patch.add_fn(PatchFn::new("nothing", |_| Ok(())));
         assert!(!patch.is_empty());
         assert_eq!(format!("{:?}", patch.fns), "[PatchFn(\"nothing\")]");
+    }
+
+    #[test]
+    fn later_values_are_taken() {
+        let earlier = patch(json!({"status": {"a": 1, "b": {"c": 2}}, "metadata": {}}));
+        let mut later = earlier.clone();
+        let added = patch(json!({
+            "status": {"b": {"c": null, "d": null}},
+            "metadata": {"annotations": {"x": null}},
+        }));
+        later.merge_from(added.clone());
+        let taken = later.take_later(&earlier.merge);
+        assert_eq!(taken, added.merge);
+        let left = json!({"status": {"a": 1, "b": {}}, "metadata": {}});
+        assert_eq!(Value::Object(later.merge), left);
     }
 
     #[test]

@@ -12,10 +12,12 @@
     reason = "a test, which prints how many states it has visited"
 )]
 
+mod attempts;
 mod explorer;
 mod hostile;
 mod mutations;
 mod operator;
+mod releasing;
 mod server;
 mod world;
 
@@ -57,6 +59,13 @@ const DAEMON: Handlers = Handlers {
     daemon: true,
 };
 
+const DELETING_TWICE: Handlers = Handlers {
+    changing: &["a"],
+    resuming: &[],
+    deleting: &["d", "e"],
+    daemon: false,
+};
+
 const RESUMING: Handlers = Handlers {
     changing: &["a"],
     resuming: &["r"],
@@ -78,10 +87,12 @@ const NONE: Budget = Budget {
     relistings: 0,
     failures: 0,
     retries: 0,
+    beats: 0,
+    others: 0,
     delays: 2,
 };
 
-const EXPLORATIONS: [Exploration; 7] = [
+const EXPLORATIONS: [Exploration; 11] = [
     Exploration {
         name: "edits while another handler is retried",
         handlers: CHANGING,
@@ -138,6 +149,49 @@ const EXPLORATIONS: [Exploration; 7] = [
             deletions: 1,
             retries: 1,
             failures: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "changes amid writes of another client",
+        handlers: CHANGING,
+        budget: Budget {
+            edits: 1,
+            retries: 1,
+            beats: 2,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "deletion amid writes of another client",
+        handlers: DELETING_TWICE,
+        budget: Budget {
+            deletions: 1,
+            beats: 2,
+            failures: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "deletion amid crashes and other finalizers",
+        handlers: DELETING_TWICE,
+        budget: Budget {
+            deletions: 1,
+            crashes: 1,
+            others: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "deletion amid failing writes and other finalizers",
+        handlers: DAEMON,
+        budget: Budget {
+            deletions: 1,
+            failures: 1,
+            beats: 1,
+            others: 1,
+            // With two of them, an event is later than the minute for which it counts as outdated.
+            delays: 1,
             ..NONE
         },
     },

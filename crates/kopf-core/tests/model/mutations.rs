@@ -9,7 +9,7 @@ use kopf_core::object::{
 use super::explorer::{Explored, explore};
 use super::operator::{Handlers, Operator};
 use super::world::{Budget, Universe};
-use super::{CHANGING, DAEMON, DELETING, NONE, standard};
+use super::{CHANGING, DAEMON, DELETING, DELETING_TWICE, NONE, standard};
 
 /// The standard rules, with one of them replaced.
 struct Mutant {
@@ -26,6 +26,9 @@ enum Mutation {
     CarriedOnInconsistency,
     LostUpdates,
     NewestStored,
+    OutcomeForgotten,
+    ErasedEarly,
+    RefusalNotRecorded,
 }
 
 impl Rules for Mutant {
@@ -81,6 +84,9 @@ fn counterexample(mutation: Mutation, handlers: Handlers, budget: Budget) -> Str
     let mut operator = Operator::new(rules, handlers);
     operator.lost_updates = mutation == Mutation::LostUpdates;
     operator.stores_newest = mutation == Mutation::NewestStored;
+    operator.forgets_outcomes = mutation == Mutation::OutcomeForgotten;
+    operator.erases_early = mutation == Mutation::ErasedEarly;
+    operator.records_nothing = mutation == Mutation::RefusalNotRecorded;
     let universe = Universe { operator };
     match explore(&universe, universe.begin(budget), 400_000) {
         Explored::Violated { property, .. } => property,
@@ -135,6 +141,36 @@ fn every_wrong_rule_has_a_counterexample() {
             CHANGING,
             Budget { edits: 1, ..NONE },
             "at least once",
+        ),
+        (
+            Mutation::OutcomeForgotten,
+            DELETING,
+            Budget {
+                deletions: 1,
+                beats: 1,
+                ..NONE
+            },
+            "durable progress",
+        ),
+        (
+            Mutation::ErasedEarly,
+            DELETING_TWICE,
+            Budget {
+                deletions: 1,
+                crashes: 1,
+                ..NONE
+            },
+            "durable progress",
+        ),
+        (
+            Mutation::RefusalNotRecorded,
+            DELETING,
+            Budget {
+                deletions: 1,
+                failures: 1,
+                ..NONE
+            },
+            "recorded refusals",
         ),
     ] {
         let property = counterexample(mutation, handlers, budget);

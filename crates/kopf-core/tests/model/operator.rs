@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kopf_core::body::Body;
 use kopf_core::cause::{Compared, EventType, Reason, Sighting, detect};
 use kopf_core::diff::diff;
@@ -15,15 +14,16 @@ use kopf_core::object::handling::{
     fingerprint, load_attempted,
 };
 use kopf_core::object::{
-    Action, Actions, AttemptedEssences, Awaited, Effect, Facts, Finalizer, FinalizerChange,
-    Handled, Input, Machine, Moment, PendingPatch, Response, Rules, Snapshot,
+    Action, Actions, AttemptedEssences, Facts, Finalizer, FinalizerChange, Handled, Input, Machine,
+    Moment, PendingPatch, Response, Rules, Snapshot,
 };
-use kopf_core::outcome::{Outcome as Attempt, Verdict};
 use kopf_core::patch::Patch;
 use kopf_core::progress::state::State;
 use kopf_core::progress::{AnnotationsProgressStorage, ProgressStorage as _};
 use serde_json::{Value, json};
 
+use super::attempts::{attempt, timestamp};
+use super::releasing::{Kept, released};
 use super::server::{FINALIZER, Outcome, Request, has_finalizer, is_deleting};
 
 /// The handlers of the model.
@@ -72,11 +72,14 @@ pub(crate) struct Process {
     pub(crate) runner: Runner,
     noticed_by_listing: bool,
     handled_once: bool,
-    merge: Value,
+    pub(super) merge: Value,
     transformed: Option<Value>,
     unsent: Option<Request>,
     response: Option<Arc<Value>>,
     reason: Option<Reason>,
+    pub(super) release: Option<Kept>,
+    /// The outcomes to be recorded, because the finalizer could not be removed.
+    pub(crate) record: Option<Value>,
 }
 
 /// A call of a handler.
@@ -94,7 +97,14 @@ pub(crate) struct Operator<R> {
     pub(crate) lost_updates: bool,
     /// A mutation: the newest essence is stored as handled, not the one the handlers were called with.
     pub(crate) stores_newest: bool,
-    progress: AnnotationsProgressStorage,
+    /// A mutation: the outcome of a deletion is not kept in memory, and the removal of the finalizer
+    /// is guarded by the version of the object.
+    pub(crate) forgets_outcomes: bool,
+    /// A mutation: the records of a deletion are erased before the finalizer is removed.
+    pub(crate) erases_early: bool,
+    /// A mutation: the outcome of a deletion is not recorded if the finalizer cannot be removed.
+    pub(crate) records_nothing: bool,
+    pub(super) progress: AnnotationsProgressStorage,
     diffbase: AnnotationsDiffBaseStorage,
     naming: KeyNaming,
 }
@@ -106,6 +116,9 @@ impl<R: Rules> Operator<R> {
             handlers,
             lost_updates: false,
             stores_newest: false,
+            forgets_outcomes: false,
+            erases_early: false,
+            records_nothing: false,
             progress: AnnotationsProgressStorage::default(),
             diffbase: AnnotationsDiffBaseStorage::default(),
             naming: KeyNaming::default().with_v1(false),
@@ -194,13 +207,20 @@ impl<R: Rules> Operator<R> {
             Action::Run(reason) => return self.run(process, *reason, now),
             Action::Write(change) => self.write(process, *change),
             Action::Resend => {
-                let request = process.unsent.take().unwrap();
+                let mut request = process.unsent.take().unwrap();
+                let newest = process.newest.as_ref().map(|(_, body)| Arc::clone(body));
+                let newest = newest.unwrap_or_default();
+                // Transformations are made for one version only.
+                let is_same = number(&newest) == number(&request.base);
+                request.transformed = request.transformed.filter(|_| is_same);
+                (request.base, request.merged) = (newest, None);
                 process.phase = Phase::Sending {
                     request,
                     outcome: None,
                 };
             }
             Action::DropUnsent => process.unsent = None,
+            Action::Record if !self.records_nothing => self.record(process),
             Action::AdoptResponse => {
                 if let (Some(response), Some((_, newest))) =
                     (process.response.take(), &process.newest)
@@ -211,6 +231,7 @@ impl<R: Rules> Operator<R> {
             }
             Action::Forget => {
                 process.newest = None;
+                process.release = None;
                 process.runner = Runner::Absent;
             }
             _ => {}
@@ -236,6 +257,10 @@ impl<R: Rules> Operator<R> {
         let Some((event, value)) = process.newest.clone() else {
             return Input::NoVersion;
         };
+        let exiting = (process.runner == Runner::Stopping).then_some(Duration::from_secs(60));
+        if let Some(facts) = released(process, event, &value, exiting) {
+            return Input::Planned(facts);
+        }
         let cycle = self.load(process, event, &value);
         process.reason = Some(cycle.reason);
         let handling = cycle.handling(self);
@@ -245,7 +270,7 @@ impl<R: Rules> Operator<R> {
             deleting: is_deleting(&value),
             finalizer: Finalizer::new(is_required, has_finalizer(&value)),
             reason: Some(cycle.reason),
-            exiting: (process.runner == Runner::Stopping).then_some(Duration::from_secs(60)),
+            exiting,
             outdated: handling.is_outdated(&cycle.attempted),
             patch: pending(&process.merge),
             fingerprint: fingerprint(cycle.reason, handling.essences, &cycle.state),
@@ -330,7 +355,8 @@ impl<R: Rules> Operator<R> {
                 return Some(self.rebase(process, &cycle));
             }
             process.handled_once = true;
-            handling.finish(&cycle.state, &mut patch).unwrap();
+            let concluded = handling.finish(&cycle.state, &mut patch).unwrap();
+            self.keep(process, &cycle, concluded.erasure, &mut patch);
             return Some(finished(process, patch, None, false));
         }
         let time = timestamp(now);
@@ -411,18 +437,24 @@ impl<R: Rules> Operator<R> {
             concluded.conclusion,
             Conclusion::Unfinished | Conclusion::Kept | Conclusion::Outdated
         );
+        self.keep(process, cycle, concluded.erasure, &mut patch);
         finished(process, patch, due, !made.is_empty())
     }
 
     fn write(&self, process: &mut Process, finalizer: Option<FinalizerChange>) {
         let merge = std::mem::replace(&mut process.merge, json!({}));
-        let newest = process.newest.as_ref().map(|(_, body)| body);
-        let version = newest.and_then(|body| body["metadata"]["resourceVersion"].as_str());
+        let newest = process.newest.as_ref().map(|(_, body)| Arc::clone(body));
+        let release = process.release.as_ref();
+        let release = release.filter(|_| finalizer == Some(FinalizerChange::Release));
         let request = Request {
             merge: if merge.is_null() { json!({}) } else { merge },
             finalizer,
+            erasure: release.map_or(Value::Null, |kept| kept.0.erasure().clone().into()),
             transformed: process.transformed.take(),
-            version: version.unwrap_or_default().to_owned(),
+            base: newest.unwrap_or_default(),
+            merged: None,
+            last: json!({}),
+            is_guarded: self.forgets_outcomes,
         };
         process.phase = Phase::Sending {
             request,
@@ -455,9 +487,8 @@ impl<R: Rules> Operator<R> {
         else {
             return;
         };
-        if let Some(Outcome::Accepted(_)) = outcome {
-            // A request is retried as a whole only if the server has not responded to any of its parts.
-            request.finalizer = request.finalizer.filter(|_| request.merge == json!({}));
+        if outcome.is_some() {
+            request.merge = std::mem::replace(&mut request.last, json!({}));
         }
         process.unsent = Some(request);
         self.feed(process, Input::WriteFailed { rejected: false }, now);
@@ -477,14 +508,14 @@ impl<R: Rules> Operator<R> {
 }
 
 /// A cause with the progress of its handlers.
-struct Cycle {
+pub(super) struct Cycle {
     body: Body,
     new: Arc<Value>,
     old: Option<Value>,
     reason: Reason,
     initial: bool,
-    owned: Vec<HandlerId>,
-    state: State,
+    pub(super) owned: Vec<HandlerId>,
+    pub(super) state: State,
     attempted: AttemptedEssences,
 }
 
@@ -527,29 +558,16 @@ fn finished(process: &mut Process, patch: Patch, due: Option<Duration>, attempte
 
 fn response(process: &mut Process, object: Option<Arc<Value>>) -> Response {
     let Some(object) = object else {
-        return Response {
-            awaited: None,
-            effect: Effect::None,
-        };
+        return Response::NONE;
     };
-    let before = process.newest.as_ref().map(|(_, body)| number(body));
-    let effect = if before == Some(number(&object)) {
-        Effect::None
-    } else {
-        Effect::Changed
-    };
-    let ends = is_deleting(&object) && !has_finalizer(&object);
-    let version = number(&object).to_string().into();
-    let awaited = Some(if ends {
-        Awaited::End(Some(version))
-    } else {
-        Awaited::Version(version)
-    });
+    let before = process.newest.as_ref().map(|(_, body)| Value::clone(body));
+    let before = Body::new(before.unwrap_or_default());
+    let judged = Response::new(&before, &Body::new(Value::clone(&object)), || false);
     process.response = Some(object);
-    Response { awaited, effect }
+    judged
 }
 
-fn pending(merge: &Value) -> PendingPatch {
+pub(super) fn pending(merge: &Value) -> PendingPatch {
     let is_empty = merge.as_object().is_none_or(serde_json::Map::is_empty);
     if is_empty {
         PendingPatch::Empty
@@ -564,26 +582,4 @@ pub(crate) fn number(object: &Value) -> u64 {
     version
         .and_then(|version| version.parse().ok())
         .unwrap_or(0)
-}
-
-fn timestamp(now: Moment) -> Timestamp {
-    let start = Timestamp::from_second(1_700_000_000).unwrap();
-    start + now.since(Moment::default())
-}
-
-fn attempt(succeeds: bool) -> Attempt {
-    Attempt {
-        is_final: succeeds,
-        delay: (!succeeds).then_some(Duration::from_secs(10)),
-        value: None,
-        error: (!succeeds).then(|| "not yet".to_owned()),
-        subrefs: std::collections::BTreeSet::new(),
-        verdict: if succeeds {
-            Verdict::Succeeded
-        } else {
-            Verdict::FailedTemporarily
-        },
-        details: None,
-        attachment: None,
-    }
 }

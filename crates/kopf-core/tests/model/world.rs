@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::explorer::Model;
 use super::operator::{Call, Operator, Phase, Process, Runner, number};
-use super::server::{Outcome, Server};
+use super::server::{Outcome, Server, has_finalizer};
 
 /// The maximum number of each disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,6 +24,10 @@ pub(crate) struct Budget {
     pub(crate) failures: u8,
     /// Temporary errors of handlers.
     pub(crate) retries: u8,
+    /// Writes of another client, which handlers ignore.
+    pub(crate) beats: u8,
+    /// Another client has a finalizer on the object, and removes it.
+    pub(crate) others: u8,
     /// Deadlines that pass before pending events arrive, or before the daemon exits.
     pub(crate) delays: u8,
 }
@@ -33,6 +37,8 @@ pub(crate) struct Budget {
 pub(crate) enum Step {
     Edit(i64),
     Delete,
+    Beat,
+    RemoveOtherFinalizer,
     Deliver,
     Relist,
     HandlerSucceeds,
@@ -89,8 +95,10 @@ pub(crate) struct World {
     known: BTreeMap<&'static str, Known>,
     /// The version of the last own write that the current process knows of.
     own_version: u64,
-    /// Handlers of the deletion that have succeeded.
+    /// Handlers of the deletion that have succeeded. A crash undoes those that were never recorded.
     deleted: Vec<&'static str>,
+    /// Handlers of the deletion whose success was recorded on the object at any time.
+    recorded: Vec<&'static str>,
     /// Writes since the last step of the user, a fault, or a handler.
     idle_writes: u8,
 }
@@ -120,7 +128,7 @@ impl<R: Rules> Universe<R> {
             budget,
             ..World::default()
         };
-        world.server.create();
+        world.server.create(budget.others > 0);
         world
     }
 
@@ -158,8 +166,49 @@ impl<R: Rules> Universe<R> {
                 "durable progress: {handler} is called again for the same version"
             ));
         }
+        if reason == Reason::Delete && world.deleted.contains(&handler) {
+            return Err(format!(
+                "durable progress: {handler} is called again for the same deletion"
+            ));
+        }
         known.current = Some(called);
         world.idle_writes = 0;
+        Ok(())
+    }
+
+    /// Notes the successes of a deletion that are recorded on the object.
+    fn note_records(&self, world: &mut World) {
+        let Some(object) = &world.server.object else {
+            return;
+        };
+        for handler in self.operator.handlers.deleting {
+            if !world.recorded.contains(handler) && self.operator.is_recorded(handler, object) {
+                world.recorded.push(handler);
+            }
+        }
+    }
+
+    /// Fails a write. Outcomes of a deletion must be recorded then.
+    fn fail_write(&self, world: &mut World) -> Result<(), String> {
+        let Some(process) = &mut world.process else {
+            return Ok(());
+        };
+        let is_release = matches!(
+            &process.phase,
+            Phase::Sending { request, outcome: None }
+                if request.finalizer == Some(FinalizerChange::Release)
+        );
+        self.operator.fail_write(process, world.now);
+        if let Some(merge) = process.record.take()
+            && let Some(object) = world.server.merge(&merge)
+        {
+            self.operator.note_recorded(process, object);
+        }
+        self.note_records(world);
+        let is_recorded = |handler| world.recorded.contains(handler);
+        if is_release && world.server.object.is_some() && !world.deleted.iter().all(is_recorded) {
+            return Err("recorded refusals: a restart would repeat the deletion".to_owned());
+        }
         Ok(())
     }
 
@@ -195,20 +244,25 @@ impl<R: Rules> Universe<R> {
         let Phase::Sending { request, outcome } = &mut process.phase else {
             return Ok(());
         };
-        let was_there = world.server.object.is_some();
-        let result = world.server.apply(request);
-        world.idle_writes = world.idle_writes.saturating_add(1);
+        let is_held = |server: &Server| server.object.as_deref().is_some_and(has_finalizer);
+        let was_held = is_held(&world.server);
         let releases = request.finalizer == Some(FinalizerChange::Release);
-        *outcome = Some(result.clone());
-        if matches!(result, Outcome::Accepted(_)) {
+        let result = world.server.apply(request);
+        *outcome = result.clone();
+        let is_written = matches!(result, None | Some(Outcome::Accepted(_)));
+        if is_written {
             for known in world.known.values_mut() {
                 known.recorded.clone_from(&known.last);
             }
         }
+        self.note_records(world);
+        if result.is_some() {
+            world.idle_writes = world.idle_writes.saturating_add(1);
+        }
         if world.idle_writes > IDLE_WRITES {
             return Err("bounded reaction: too many writes without a reason".to_owned());
         }
-        if was_there && world.server.object.is_none() && releases {
+        if was_held && !is_held(&world.server) && releases {
             let missing = self.operator.handlers.deleting.iter();
             if missing
                 .clone()
@@ -273,6 +327,7 @@ impl<R: Rules> Universe<R> {
     fn crash(&self, world: &mut World) {
         world.process = None;
         world.own_version = 0;
+        world.deleted.clone_from(&world.recorded);
         for known in world.known.values_mut() {
             known.current = None;
             known.last.clone_from(&known.recorded);
@@ -354,6 +409,12 @@ impl<R: Rules> Model for Universe<R> {
                 steps.push(Step::Delete);
             }
         }
+        if world.server.object.is_some() && world.budget.beats > 0 {
+            steps.push(Step::Beat);
+        }
+        if world.server.is_deleting() && world.server.has_other_finalizer() {
+            steps.push(Step::RemoveOtherFinalizer);
+        }
         match &world.process {
             None => steps.push(Step::Start),
             Some(process) => {
@@ -382,6 +443,11 @@ impl<R: Rules> Model for Universe<R> {
                 world.budget.deletions -= 1;
                 world.server.delete();
             }
+            Step::Beat => {
+                world.budget.beats -= 1;
+                world.server.beat();
+            }
+            Step::RemoveOtherFinalizer => world.server.remove_other_finalizer(),
             Step::Deliver => self.deliver(world),
             Step::Relist => {
                 world.budget.relistings -= 1;
@@ -396,9 +462,7 @@ impl<R: Rules> Model for Universe<R> {
             Step::Respond => self.respond(world),
             Step::FailWrite => {
                 world.budget.failures -= 1;
-                if let Some(process) = &mut world.process {
-                    self.operator.fail_write(process, world.now);
-                }
+                self.fail_write(world)?;
             }
             Step::TimePasses => self.time_passes(world),
             Step::RunnerExits => {

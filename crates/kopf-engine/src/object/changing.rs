@@ -11,7 +11,7 @@ use kopf_core::object::attempted::settle_prediction;
 use kopf_core::object::handling::{
     Attempted, Attempts, Concluded, Conclusion, Handling, RunnerExits,
 };
-use kopf_core::object::{Handled, Input};
+use kopf_core::object::{Handled, Input, Release};
 use kopf_core::patch::Patch;
 use kopf_core::secrets::{is_secret, redact_body, redact_diff};
 use kopf_core::storage::StorageError;
@@ -120,7 +120,10 @@ impl Driver {
             .note_errors(&operator.metrics, &attempts, &cycle.progress);
         self.conclude_request(&context, cycle);
         let runner_exits = self.runner_exits;
-        let concluded = self.conclude(&context, cycle, &attempts, runner_exits);
+        let mut concluded = self.conclude(&context, cycle, &attempts, runner_exits);
+        if let Ok(concluded) = &mut concluded {
+            self.note_release(cycle, concluded);
+        }
         Ok(self.evaluate(reason, cycle, concluded, attempted, logger))
     }
 
@@ -268,7 +271,8 @@ impl Driver {
             }
             if self.tracks_attempts(handling.body) {
                 // Records that were carried over to this update are obsolete.
-                let concluded = handling.finish(&cycle.progress, &mut self.patch)?;
+                let mut concluded = handling.finish(&cycle.progress, &mut self.patch)?;
+                self.note_release(cycle, &mut concluded);
                 self.note_unstored(concluded, logger);
             } else {
                 let unstored = handling.store_base(new, &mut self.patch)?;
@@ -300,6 +304,15 @@ impl Driver {
             attempted: false,
             failed: false,
         })
+    }
+
+    /// Keeps the outcome of a finished deletion until the object is gone.
+    fn note_release(&mut self, cycle: &Cycle, concluded: &mut Concluded) {
+        if let Some(erasure) = concluded.erasure.take() {
+            let owned = self.context.handlers.owned();
+            let release = Release::new(&cycle.progress, owned, erasure);
+            self.state.release = Some(Box::new(release));
+        }
     }
 
     fn note_unstored(&mut self, concluded: Concluded, logger: &ObjectLogger) {

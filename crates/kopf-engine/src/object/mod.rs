@@ -15,6 +15,7 @@ mod permit;
 mod persisting;
 mod planning;
 mod quiet;
+mod releasing;
 mod retriggering;
 mod runners;
 mod standby;

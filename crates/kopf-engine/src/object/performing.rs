@@ -34,9 +34,11 @@ impl Driver {
             Action::Write(change) => return Some(self.write(change, permit).await),
             Action::Resend => return Some(self.send(permit).await),
             Action::Touch => return Some(self.touch(permit).await),
+            Action::Record => self.record_refused(permit).await,
             Action::DropUnsent => {
                 self.sending = None;
-                self.report_only(Error::Dropped);
+                let is_finished = self.state.release.is_some();
+                self.report_only(Error::Dropped { is_finished });
             }
             Action::AdoptResponse => self.adopt_response(),
             Action::DropCarried => self.state.carried.clear(),
@@ -135,7 +137,7 @@ impl Driver {
     }
 
     /// Continues with the response to the last write if it is newer than the newest version.
-    fn adopt_response(&mut self) {
+    pub(super) fn adopt_response(&mut self) {
         let Some(response) = self.response.take() else {
             return;
         };

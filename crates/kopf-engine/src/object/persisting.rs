@@ -152,7 +152,7 @@ impl Unsaved {
     }
 }
 
-async fn saved(stored: Stored, saving: StorageFuture<'_, ()>) -> Result<(), Error> {
+pub(super) async fn saved(stored: Stored, saving: StorageFuture<'_, ()>) -> Result<(), Error> {
     match AssertUnwindSafe(saving).catch_unwind().await {
         Ok(saved) => saved.map_err(|source| Error::Save { stored, source }),
         Err(panic) => Err(Error::Panic(describe_panic(&*panic))),

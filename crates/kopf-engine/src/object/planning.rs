@@ -10,7 +10,7 @@ use kopf_core::diff::Diff;
 use kopf_core::finalizer;
 use kopf_core::handler::HandlerId;
 use kopf_core::object::handling::{Essences, RunnerExits, Storages, fingerprint, validate};
-use kopf_core::object::{AttemptedEssences, Facts, Finalizer, Input, PendingPatch};
+use kopf_core::object::{AttemptedEssences, Facts, Finalizer, Fingerprint, Input, PendingPatch};
 use kopf_core::progress::state::State;
 use serde_json::Value;
 
@@ -58,6 +58,10 @@ impl Driver {
     async fn gather(&mut self, version: &Version, logger: &ObjectLogger) -> Result<Facts, Error> {
         let context = Arc::clone(&self.context);
         let tended = self.tended.take().unwrap_or_default();
+        if self.is_released(version) {
+            self.cycle = None;
+            return Ok(self.facts(version, Finalizer::Released, tended));
+        }
         let detected = Cycle::detect(&context, &self.state, version, logger).await?;
         let cycle = self.visible(detected, logger)?;
         let finalizer = self.finalizer(version, cycle.as_ref(), &tended, logger)?;
@@ -76,6 +80,13 @@ impl Driver {
             None => None,
         };
         Ok(self.facts(version, finalizer, tended))
+    }
+
+    /// Returns `true` if the deletion is handled, and only the removal of the finalizer is left.
+    fn is_released(&self, version: &Version) -> bool {
+        let finalizer = &self.context.shared.context.settings.persistence.finalizer;
+        let release = self.state.release.as_ref();
+        release.is_some_and(|release| release.is_left(version.event, &version.body, finalizer))
     }
 
     /// Returns the cycle if any handlers may match the object. Otherwise the object is not changed
@@ -139,7 +150,7 @@ impl Driver {
             exiting: tended.delays.into_iter().min(),
             outdated: cycle.is_some_and(|cycle| cycle.is_outdated(&self.context)),
             patch: self.pending_patch(),
-            fingerprint: cycle.map_or(0, Cycle::fingerprint),
+            fingerprint: cycle.map(Cycle::fingerprint).unwrap_or_default(),
             uncertain,
         }
     }
@@ -236,14 +247,17 @@ impl Cycle {
         handling(context, self).is_some_and(|handling| handling.is_outdated(&self.attempted))
     }
 
-    fn fingerprint(&self) -> u64 {
+    fn fingerprint(&self) -> Fingerprint {
         match (&self.cause.change, self.essences()) {
             (Some(change), Some(essences)) if change.reason.is_handled() => {
                 let requested = self.requested.as_ref();
                 let requested = requested.map_or(0, Requested::fingerprint);
-                fingerprint(change.reason, essences, &self.progress) ^ requested
+                let Fingerprint { target, progress } =
+                    fingerprint(change.reason, essences, &self.progress);
+                let progress = progress ^ requested;
+                Fingerprint { target, progress }
             }
-            _ => 0,
+            _ => Fingerprint::default(),
         }
     }
 }

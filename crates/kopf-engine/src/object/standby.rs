@@ -112,7 +112,13 @@ impl Driver {
         let context = Arc::clone(&self.context);
         let _worker_permit = context.worker_permit().await;
         self.on_pause().await;
-        !self.machine.has_unsent() || self.machine.is_rejected()
+        let is_left = !self.machine.has_unsent() || self.machine.is_rejected();
+        if is_left && self.state.release.is_some() {
+            // The other replica must not call the handlers of the deletion again.
+            let mut permit = self.acquire_permit().await;
+            self.record_release(&mut permit).await;
+        }
+        is_left
     }
 
     /// Stops handling the object.

@@ -3,7 +3,7 @@
 use kopf_core::cause::Sighting;
 use kopf_core::indexing::Attempts;
 use kopf_core::object::handling::Attempted;
-use kopf_core::object::{AttemptedEssences, Covered, Moment, Overdue};
+use kopf_core::object::{AttemptedEssences, Covered, Moment, Overdue, Release};
 use kopf_core::patch::PatchFn;
 use kopf_core::progress::state::State;
 
@@ -24,6 +24,8 @@ pub(crate) struct ObjectState {
     pub(crate) tenure: u32,
     /// Transformations that conflicted with a newer version of the object.
     pub(crate) carried: Vec<PatchFn>,
+    /// The outcome of the deletion, if all its handlers have finished.
+    pub(crate) release: Option<Box<Release>>,
     /// The versions up to the last own write, if there was no pending work after it.
     pub(crate) covered: Option<Covered>,
     /// The last own write, if its event is late.
@@ -62,6 +64,7 @@ impl ObjectState {
             tenure: _,
             covered: _,
             carried,
+            release,
             overdue,
             attempted,
             indexing,
@@ -71,6 +74,7 @@ impl ObjectState {
             background,
         } = self;
         carried.is_empty()
+            && release.is_none()
             && overdue.is_none()
             && attempted.is_none()
             && indexing.is_none()

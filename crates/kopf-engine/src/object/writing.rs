@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
-use kopf_core::finalizer;
-use kopf_core::object::{Awaited, Covered, Effect, FinalizerChange, Input, Moment, Response};
+use kopf_core::finalizer::{self, Removal};
+use kopf_core::object::{Covered, FinalizerChange, Input, Moment, Response};
 use kopf_core::patch::{Patch, PatchFn};
 use kopf_core::settled;
 use serde_json::Value;
@@ -25,6 +25,10 @@ pub(super) struct Sending {
     unsaved: Unsaved,
     /// The patch before these changes are saved. Saving may add to it.
     patch: Patch,
+    /// The removal of the finalizer.
+    removal: Option<Removal>,
+    /// The removal ends a deletion.
+    is_release: bool,
     /// The requests of the patch.
     pending: Option<Pending>,
     /// The essence that is stored as handled, if there is no pending work after the write.
@@ -45,17 +49,22 @@ impl Driver {
         let mut patch = std::mem::take(&mut self.patch);
         patch.fns.splice(..0, self.state.carried.iter().cloned());
         let finalizer = &persistence.finalizer;
-        match change {
-            Some(FinalizerChange::Add) => patch.add_fn(finalizer::add_fn(finalizer)),
-            Some(FinalizerChange::Drop | FinalizerChange::Release) => {
-                patch.add_fn(finalizer::remove_fn(finalizer));
-            }
-            None => {}
+        if change == Some(FinalizerChange::Add) {
+            patch.add_fn(finalizer::add_fn(finalizer));
         }
+        let removal = match (change, &self.state.release) {
+            (Some(FinalizerChange::Release), Some(release)) => Some(release.removal(finalizer)),
+            (Some(FinalizerChange::Release | FinalizerChange::Drop), _) => {
+                Some(Removal::new(finalizer))
+            }
+            _ => None,
+        };
         let untouched = persistence.progress_storage.touch(&body, &mut patch, None);
         self.sending = Some(Box::new(Sending {
             unsaved: std::mem::take(&mut self.unsaved),
             settled: self.settled.take(),
+            removal,
+            is_release: change == Some(FinalizerChange::Release),
             ..Sending::new(patch)
         }));
         if let Err(error) = untouched {
@@ -98,6 +107,9 @@ impl Driver {
                 Input::NotFound
             }
             Ok(Applied::Accepted { response }) => {
+                if sending.is_release {
+                    permit.during(self.erase_elsewhere(&body)).await;
+                }
                 let response = self.respond(response, sending.settled.as_deref(), &body);
                 Input::Written(response)
             }
@@ -123,26 +135,13 @@ impl Driver {
         before: &Body,
     ) -> Response {
         let Some(response) = response else {
-            return Response {
-                awaited: None,
-                effect: Effect::None,
-            };
+            return Response::NONE;
         };
         let after = response.part();
-        let version = after.resource_version();
-        let awaited = awaited(after);
-        // API servers respond to the removal of the last finalizer with the former version.
-        let ends = matches!(awaited, Awaited::End(_)) && before.finalizers().next().is_some();
-        let effect = if !ends && version.is_some() && version == before.resource_version() {
-            Effect::None
-        } else if settled.is_some_and(|handled| self.is_settled(handled, before, after)) {
-            Effect::Settled
-        } else {
-            Effect::Changed
-        };
-        let awaited = Some(awaited);
+        let is_settled = || settled.is_some_and(|handled| self.is_settled(handled, before, after));
+        let judged = Response::new(before, after, is_settled);
         self.response = Some(response);
-        Response { awaited, effect }
+        judged
     }
 
     /// Returns `true` if there is no pending work after the write, so that its event can be
@@ -181,6 +180,8 @@ impl Sending {
         Self {
             unsaved: Unsaved::default(),
             patch,
+            removal: None,
+            is_release: false,
             pending: None,
             settled: None,
         }
@@ -197,20 +198,17 @@ impl Sending {
             return Err(Error::NotHeld);
         }
         let persistence = &context.shared.context.settings.persistence;
-        let Self { unsaved, patch, .. } = self;
+        let Self {
+            unsaved,
+            patch,
+            removal,
+            ..
+        } = self;
         unsaved.save(persistence, body, patch).await?;
         Ok(self.pending.get_or_insert_with(|| {
-            let pending = Pending::new(std::mem::take(patch), &context.resource, pass);
-            pending.results_first(persistence.results_first)
+            Pending::new(std::mem::take(patch), &context.resource, pass)
+                .results_first(persistence.results_first)
+                .removing(removal.take())
         }))
-    }
-}
-
-/// Returns the event that confirms a write.
-fn awaited(after: &Body) -> Awaited {
-    let ends = after.is_deleting() && after.finalizers().next().is_none();
-    match after.resource_version().map(Into::into) {
-        Some(version) if !ends => Awaited::Version(version),
-        version => Awaited::End(version),
     }
 }

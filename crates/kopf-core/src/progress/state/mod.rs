@@ -290,21 +290,39 @@ impl State {
             let mut active = self.entries.iter().filter(|entry| entry.active && !is_done);
             active.any(|entry| *entry.id == *id || has_subref(&entry.record, id))
         };
-        let known = self.entries.iter().map(|entry| &*entry.id);
-        let subrefs = self.entries.iter().flat_map(|entry| &entry.record.subrefs);
-        let ids = owned
-            .map(|id| &**id)
-            .chain(known)
-            .chain(subrefs.map(String::as_str));
-
-        let mut purged: Vec<&str> = Vec::new();
-        for id in ids {
-            if !purged.contains(&id) && !kept(id) {
+        for id in self.traces(owned) {
+            if !kept(id) {
                 storage.purge(id, body, patch)?;
-                purged.push(id);
             }
         }
         storage.flush()
+    }
+
+    /// Returns the ids under which there may be records: of all own handlers and their
+    /// sub-handlers.
+    pub fn traces<'s, 'o: 's>(
+        &'s self,
+        owned: impl Iterator<Item = &'o HandlerId>,
+    ) -> Vec<&'s str> {
+        let known = self.entries.iter().map(|entry| &*entry.id);
+        let subrefs = self.entries.iter().flat_map(|entry| &entry.record.subrefs);
+        let ids = owned
+            .map(|id| -> &'s str { id })
+            .chain(known)
+            .chain(subrefs.map(String::as_str));
+        let mut traces: Vec<&str> = Vec::new();
+        for id in ids {
+            if !traces.contains(&id) {
+                traces.push(id);
+            }
+        }
+        traces
+    }
+
+    /// Returns the records of the current cause.
+    pub fn active(&self) -> impl Iterator<Item = (&HandlerId, &ProgressRecord)> {
+        let active = self.entries.iter().filter(|entry| entry.active);
+        active.map(|entry| (&entry.id, &entry.record))
     }
 
     /// Prepares the records for an update that follows. The finished handlers that are not outdated

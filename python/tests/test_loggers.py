@@ -262,3 +262,48 @@ def test_json_formatters_are_not_loaded_in_advance() -> None:
 
     code = "import sys, kopf._front.loggers; sys.exit('pythonjsonlogger' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+HOSTILE = "a\nb\r\x0b\x0c\x1b[1m\x1c\x7f\x85\x9b\u2028\u2029\u202e\u2066\u200f\tü"
+ESCAPED = (r"a\nb\x0d\x0b\x0c\x1b[1m\x1c\x7f\x85\x9b\u2028\u2029\u202e\u2066\u200f" "\tü")
+
+
+@pytest.mark.parametrize("log_format", [LogFormat.FULL, LogFormat.PLAIN])
+@pytest.mark.parametrize("prefix", [True, False])
+def test_records_are_one_line(
+    stderr: Callable[[], str], log_format: LogFormat, prefix: bool, records: list[Any],
+) -> None:
+    configure(log_format=log_format, log_prefix=prefix)
+    ObjectLogger(body=body(name="n\nx"), settings=settings()).info("%s", HOSTILE)
+    text = stderr()
+    assert text.endswith(ESCAPED + "\n"), text
+    assert len(text.splitlines()) == 1
+    assert records[0].getMessage() == HOSTILE, "other handlers get the record as it is"
+
+
+@pytest.mark.parametrize("log_format", [LogFormat.FULL, LogFormat.PLAIN])
+def test_tracebacks_are_indented(stderr: Callable[[], str], log_format: LogFormat) -> None:
+    configure(log_format=log_format)
+    logger = ObjectLogger(body=body(), settings=settings())
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        logger.exception("failed", stack_info=True)
+    first, *rest = stderr().splitlines()
+    assert first.endswith("failed")
+    assert len(rest) > 4
+    assert all(line.startswith("    ") for line in rest), rest
+    assert any(line.endswith("ValueError: a") for line in rest), rest
+
+
+def test_tracebacks_of_other_formatters_are_indented() -> None:
+    formatter = make_formatter(LogFormat.PLAIN)
+    try:
+        raise ValueError("x\ny")
+    except ValueError:
+        record = logging.LogRecord("n", logging.ERROR, "", 0, "m", (), sys.exc_info())
+    plain = logging.Formatter().format(record)
+    assert "\nValueError: x\ny" in plain
+    lines = formatter.format(record).split("\n")
+    assert lines[0] == "m" and all(line.startswith("    ") for line in lines[1:])
+    assert logging.Formatter().format(record) == plain

@@ -58,8 +58,49 @@ class ObjectFormatter(logging.Formatter):
     """The base class of Kopf's formatters, which distinguishes them from those of applications."""
 
 
+# Control characters except tabs, line and paragraph separators, bidirectional controls.
+_ESCAPES = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    for code in (
+        *range(0x09), *range(0x0a, 0x20), *range(0x7f, 0xa0), 0x61c, 0x200e, 0x200f,
+        *range(0x2028, 0x202f), *range(0x2066, 0x206a),
+    )
+}
+_IN_LINES = {**_ESCAPES, ord("\n"): "\\n"}
+_IN_BLOCKS = {**_ESCAPES, ord("\n"): "\n    "}
+
+
 class ObjectTextFormatter(ObjectFormatter):
-    """A text formatter without the prefix of the object."""
+    """A text formatter without the prefix of the object.
+
+    A record is one line: line breaks and control characters in its message are escaped, and the
+    lines of tracebacks are indented, so that content of objects cannot look like other records.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Formats a copy of the record; the record itself is not changed."""
+        message = record.getMessage()
+        record = copy.copy(record)
+        record.msg = message if message.isprintable() else message.translate(_IN_LINES)
+        record.args = ()
+        if record.exc_info:
+            # Other formatters may have stored their own text.
+            record.exc_text = None
+        elif record.exc_text:
+            record.exc_text = _indented(record.exc_text)
+        return super().format(record)
+
+    def formatException(self, ei: Any) -> str:
+        """Formats and indents a traceback."""
+        return _indented(super().formatException(ei))
+
+    def formatStack(self, stack_info: str) -> str:
+        """Indents a stack."""
+        return _indented(super().formatStack(stack_info))
+
+
+def _indented(text: str) -> str:
+    return "    " + text.translate(_IN_BLOCKS)
 
 
 class ObjectPrefixingMixin(ObjectFormatter):

@@ -113,6 +113,16 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '='))
 }
 
+/// Returns `true` for control characters except tabs, for the line and paragraph separators, and for
+/// the bidirectional controls.
+fn is_escaped(character: char) -> bool {
+    let is_separator_or_direction = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    (character.is_control() && character != '\t') || is_separator_or_direction
+}
+
 /// Escapes control characters, so that content of objects and servers cannot control the terminal.
 struct Escaping<'a, W> {
     writer: &'a mut W,
@@ -127,13 +137,16 @@ impl<W: Write> Write for Escaping<'_, W> {
             return self.writer.write_str(text);
         }
         let mut rest = text;
-        while let Some(at) = rest.find(|c: char| c.is_control() && c != '\t') {
+        while let Some(at) = rest.find(is_escaped) {
             let (before, after) = rest.split_at(at);
             self.writer.write_str(before)?;
             let mut after = after.chars();
             match after.next() {
                 Some('\n') => self.writer.write_str(self.newline)?,
-                Some(control) => write!(self.writer, "\\x{:02x}", u32::from(control))?,
+                Some(control) if u32::from(control) < 0x100 => {
+                    write!(self.writer, "\\x{:02x}", u32::from(control))?;
+                }
+                Some(control) => write!(self.writer, "\\u{:04x}", u32::from(control))?,
                 None => {}
             }
             rest = after.as_str();
@@ -153,9 +166,9 @@ mod tests {
             writer: &mut text,
             newline: "|",
         };
-        let writing = escaping.write_str("a\tb\nc\r\u{1b}[1m\u{9b}ü\u{7f}");
+        let writing = escaping.write_str("a\tb\nc\r\u{1b}[1m\u{9b}ü\u{7f}\u{2028}\u{85}\u{202e}");
         writing.unwrap();
-        assert_eq!(text, "a\tb|c\\x0d\\x1b[1m\\x9bü\\x7f");
+        assert_eq!(text, "a\tb|c\\x0d\\x1b[1m\\x9bü\\x7f\\u2028\\x85\\u202e");
     }
 
     #[test]

@@ -47,6 +47,12 @@ const VERBS: [&str; 11] = [
 ];
 
 impl ExtraPermission {
+    /// Returns `true` if they allow to create objects, which can be children of handled ones.
+    pub fn creates(&self) -> bool {
+        let mut verbs = self.verbs.iter();
+        verbs.any(|verb| matches!(verb.as_str(), "*" | "create" | "patch" | "update"))
+    }
+
     /// Returns the permissions in these scopes.
     pub fn permissions(&self, scopes: &[PermissionScope]) -> Vec<Permission> {
         let mut permissions = Vec::new();

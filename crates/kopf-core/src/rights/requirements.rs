@@ -61,6 +61,10 @@ pub struct Requirements {
     pub remarks: BTreeSet<Remark>,
     /// The scopes of namespaced objects.
     pub scopes: Vec<PermissionScope>,
+    /// The permissions for the finalizers of handled objects. They are granted if the operator can
+    /// create other objects: an owner reference with `blockOwnerDeletion` needs them where the
+    /// admission plugin `OwnerReferencesPermissionEnforcement` is on.
+    pub owners: BTreeSet<Permission>,
 }
 
 /// A resource of a handler, as far as it is known.
@@ -138,6 +142,9 @@ impl Requirements {
 
     /// Adds permissions for requests of the user's functions, in all served scopes.
     pub fn add_extra(&mut self, extra: &ExtraPermission) {
+        if extra.creates() {
+            self.permissions.extend(self.owners.iter().cloned());
+        }
         self.permissions.extend(extra.permissions(&self.scopes));
     }
 
@@ -170,9 +177,17 @@ impl Requirements {
             if !handler.kind.is_watching() {
                 continue;
             }
+            // Handlers that wait for their children also apply them. The check at startup cannot know
+            // it, so it does not report the lack of these permissions.
+            let applies = handler.kind != HandlerKind::Child
+                && !handler.owns.is_empty()
+                && usage.coverage == Coverage::Partial;
             for children in &handler.owns {
                 for served in self.served(children, usage) {
                     self.add_object(&served, false);
+                    if applies {
+                        self.add_applying(&served);
+                    }
                 }
             }
             let Some(selector) = &handler.selector else {
@@ -186,6 +201,9 @@ impl Requirements {
                 || handler.kind == HandlerKind::Child;
             for served in self.served(selector, usage) {
                 self.add_object(&served, is_writing);
+                if is_writing {
+                    self.add_owner(&served, applies);
+                }
                 if is_posting {
                     self.add_events(&served);
                 }
@@ -193,12 +211,43 @@ impl Requirements {
         }
     }
 
-    fn add_object(&mut self, served: &Served, is_writing: bool) {
-        let scopes = if served.is_namespaced {
+    /// Adds permissions to apply children.
+    fn add_applying(&mut self, served: &Served) {
+        let scopes = self.scopes_of(served);
+        let verbs = ["create", "get", "patch"];
+        self.add(&scopes, &served.group, &served.plural, None, &verbs);
+    }
+
+    /// Adds permissions to block the deletion of owners by their children, now or if needed.
+    fn add_owner(&mut self, served: &Served, is_needed: bool) {
+        if served.plural == "*" {
+            return;
+        }
+        for scope in self.scopes_of(served) {
+            let permission = Permission {
+                scope,
+                group: served.group.clone(),
+                resource: format!("{}/finalizers", served.plural),
+                name: None,
+                verb: "update".to_owned(),
+            };
+            if is_needed {
+                self.permissions.insert(permission.clone());
+            }
+            self.owners.insert(permission);
+        }
+    }
+
+    fn scopes_of(&self, served: &Served) -> Vec<PermissionScope> {
+        if served.is_namespaced {
             self.scopes.clone()
         } else {
             vec![PermissionScope::Cluster]
-        };
+        }
+    }
+
+    fn add_object(&mut self, served: &Served, is_writing: bool) {
+        let scopes = self.scopes_of(served);
         self.add(&scopes, &served.group, &served.plural, None, &WATCHING);
         if is_writing && served.is_patchable {
             self.add(&scopes, &served.group, &served.plural, None, &["patch"]);

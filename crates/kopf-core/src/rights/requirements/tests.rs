@@ -109,7 +109,6 @@ fn owned_objects_are_watched_and_their_owners_patched() {
         spec.build(()).unwrap()
     };
     for (kind, selector) in [
-        (HandlerKind::Create, Some(THINGS)),
         (HandlerKind::Child, Some(THINGS)),
         (HandlerKind::Child, None),
     ] {
@@ -130,6 +129,44 @@ fn owned_objects_are_watched_and_their_owners_patched() {
             "{kind:?}"
         );
     }
+    let mut case = Case::new(&[]);
+    let owning = handler(HandlerKind::Create, Some(THINGS), &["configmaps"]);
+    case.registry = [owning].into_iter().collect();
+    let expected = [
+        "create configmaps cluster-wide",
+        "get configmaps cluster-wide",
+        "list configmaps cluster-wide",
+        "patch configmaps cluster-wide",
+        "watch configmaps cluster-wide",
+        "list things.g cluster-wide",
+        "patch things.g cluster-wide",
+        "watch things.g cluster-wide",
+        "update things.g/finalizers cluster-wide",
+        "patch things.g/status cluster-wide",
+    ];
+    assert_eq!(case.permissions(), expected, "it applies its children");
+    case.coverage = Coverage::Complete;
+    let is_optional = |one: &String| one.contains("finalizers") || one.contains("create");
+    assert!(!case.permissions().iter().any(is_optional), "or not");
+}
+
+#[test]
+fn creators_of_objects_can_block_the_deletion_of_owners() {
+    let case = Case::new(&[
+        (HandlerKind::Create, THINGS),
+        (HandlerKind::Event, &["g", "v1", "others"]),
+    ]);
+    let blocking = |extra: &str| {
+        let mut requirements = case.requirements();
+        requirements.add_extra(&extra.parse().unwrap());
+        let permissions = requirements.permissions.iter().map(ToString::to_string);
+        let permissions = permissions.filter(|one| one.contains("finalizers"));
+        permissions.collect::<Vec<_>>()
+    };
+    for extra in ["create:configmaps", "get,patch:configmaps", "*:configmaps"] {
+        assert_eq!(blocking(extra), ["update things.g/finalizers cluster-wide"]);
+    }
+    assert!(blocking("get,delete:configmaps").is_empty());
 }
 
 #[test]

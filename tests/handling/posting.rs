@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::front::{done, gives, indexed, on, permanent, temporary};
+use crate::front::{arbitrary, done, gives, indexed, on, permanent, temporary};
 use crate::stage::{Kind, Stage, everywhere, everywhere_on, sandboxed};
 
 #[test]
@@ -173,7 +173,12 @@ fn repeats_are_merged_and_handling_never_waits() {
         let posts = stage.posts();
         let again: Vec<_> = posts
             .iter()
-            .filter(|p| p["message"] == "again and again")
+            .filter(|p| {
+                p["message"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("again and again")
+            })
             .collect();
         assert!(
             !again.is_empty() && again.len() < 100,
@@ -227,5 +232,49 @@ fn events_of_cluster_scoped_objects_are_posted_to_the_default_namespace() {
                 .filter(|call| call.is_event())
                 .all(kopf_testing::recording::Call::is_accepted)
         );
+    });
+}
+
+#[test]
+fn repeated_failures_are_posted_ever_more_rarely() {
+    sandboxed(async |stage| {
+        let tick = on::timer("tick").interval(1.0).backoff(1.0);
+        let tick = tick.does(|call| async move {
+            let body = call.body();
+            let poster = call.logger.poster();
+            poster.event(
+                &body.reference(),
+                "Warning",
+                "Explicit",
+                "still failing".to_owned(),
+            );
+            arbitrary("boom")
+        });
+        let _operator = stage
+            .operator([tick])
+            .settings(|settings| {
+                settings.posting = kopf_core::settings::Settings::default().posting;
+            })
+            .start()
+            .await;
+        for n in 0..20 {
+            stage.create(&format!("obj-{n}"), json!({})).await;
+        }
+        stage.sleep(60.0).await;
+        let calls = stage.journal.count("tick");
+        assert!(calls >= 20 * 55, "{calls} failures");
+        let posts = stage.posts();
+        for reason in ["Logging", "Explicit"] {
+            for n in 0..20 {
+                let name = format!("obj-{n}");
+                let of_object = posts.iter().filter(|post| {
+                    post["involvedObject"]["name"] == name.as_str() && post["reason"] == reason
+                });
+                let messages: Vec<_> = of_object.map(|post| post["message"].clone()).collect();
+                assert!((4..=8).contains(&messages.len()), "{name}: {messages:#?}");
+                let last = messages.last().unwrap().as_str().unwrap();
+                assert!(last.ends_with(" times)"), "{last}");
+            }
+        }
     });
 }

@@ -64,6 +64,8 @@ pub mod progress;
 pub mod reference;
 #[doc(hidden)]
 pub mod registry;
+#[doc(hidden)]
+pub mod repeats;
 pub mod resource;
 #[doc(hidden)]
 pub mod results;

@@ -2,8 +2,9 @@
 //!
 //! [`Poster`] queues events, [`run`] sends them one at a time in order. Posting never delays
 //! handling: the queue is bounded, repeats of a queued event are folded into it with a count, and
-//! events beyond the limit are dropped, counted and logged. Events that the server rejects are
-//! dropped with a warning. Events that are still queued when the operator exits are lost.
+//! events beyond the limit are dropped, counted and logged. Repeats of a posted event are queued
+//! for a time that doubles with each of them. Events that the server rejects are dropped with a
+//! warning. Events that are still queued when the operator exits are lost.
 //!
 //! The only permission required is `create` on `v1/events`.
 
@@ -12,7 +13,9 @@ mod queue;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use kopf_client::Client;
 use kopf_core::reference::ObjectReference;
 use kopf_core::settings::{self, Backoffs, Settings};
@@ -20,7 +23,7 @@ use kopf_core::sync::Mutex;
 use kopf_core::wording::Level;
 use tokio::sync::Notify;
 
-use self::event::{Event, shortened};
+use self::event::{Event, MESSAGE_LIMIT, shortened};
 use self::queue::{Accepted, Next, Queue};
 use crate::clock::Clock;
 use crate::metrics::PostingMetrics;
@@ -90,7 +93,7 @@ impl Poster {
             object: object.clone(),
             type_: type_.to_owned(),
             reason: reason.to_owned(),
-            message: shortened(message),
+            message: shortened(message, MESSAGE_LIMIT),
         };
         let posting = &inner.settings.posting;
         let backoffs = backoffs.unwrap_or_else(|| posting.default_backoffs.clone());
@@ -187,6 +190,15 @@ impl fmt::Debug for Poster {
 }
 
 impl Inner {
+    /// Sleeps until this time; forever for `None`.
+    async fn sleep_until(&self, due: Option<Timestamp>) {
+        let Some(due) = due else {
+            return std::future::pending().await;
+        };
+        let left = due.duration_since(self.clock.now());
+        tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
+    }
+
     fn count(&self, accepted: &Accepted, queue: &Queue) {
         let Some(metrics) = &self.metrics else { return };
         match accepted {
@@ -212,14 +224,14 @@ pub async fn run(poster: Poster, client: Client) {
         return std::future::pending().await;
     };
     loop {
-        let (next, dropped) = {
+        let (next, due, dropped) = {
             let mut queue = inner.queue.lock();
-            let next = queue.pop();
+            let next = queue.pop(inner.clock.now());
             if let Some(metrics) = &inner.metrics {
                 metrics.set_queued(queue.len());
             }
             let limit = inner.settings.posting.queue_limit;
-            (next, queue.end_of_burst(limit))
+            (next, queue.due(), queue.end_of_burst(limit))
         };
         if let Some(dropped) = dropped {
             tracing::warn!(
@@ -236,7 +248,10 @@ pub async fn run(poster: Poster, client: Client) {
                     };
                 }
             }
-            None => inner.arrived.notified().await,
+            None => tokio::select! {
+                () = inner.arrived.notified() => {}
+                () = inner.sleep_until(due) => {}
+            },
         }
     }
 }

@@ -126,6 +126,91 @@ async fn repeats_are_folded_into_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn repeats_of_posted_events_are_posted_ever_more_rarely() {
+    let (client, log) = created();
+    let poster = poster(|_| {});
+    let failing = async {
+        let mut pause = Duration::from_millis(500);
+        for _ in 0..3_600 {
+            poster.event(&object(Some("ns")), "Error", "Reason", "failed".to_owned());
+            poster.event(
+                &object(Some("other")),
+                "Error",
+                "Reason",
+                "failed".to_owned(),
+            );
+            tokio::time::sleep(pause).await;
+            pause = Duration::from_secs(1);
+        }
+    };
+    tokio::select! {
+        () = run(poster.clone(), client) => panic!("the poster has ended"),
+        () = failing => {}
+    }
+    let mut messages: Vec<_> = bodies(&log)
+        .iter()
+        .filter(|body| body["involvedObject"]["namespace"] == "ns")
+        .map(|body| body["message"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(messages.len(), 14);
+    messages.truncate(5);
+    let expected = [
+        "failed",
+        "failed (2 times)",
+        "failed (4 times)",
+        "failed (8 times)",
+        "failed (16 times)",
+    ];
+    assert_eq!(messages, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeats_are_posted_when_they_are_due() {
+    let (client, log) = created();
+    let poster = poster(|_| {});
+    let repeating = async {
+        for pause in [1, 100] {
+            poster.event(&object(Some("ns")), "Error", "Reason", "failed".to_owned());
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+        }
+    };
+    tokio::select! {
+        () = run(poster.clone(), client) => panic!("the poster has ended"),
+        () = repeating => {}
+    }
+    let times: Vec<_> = bodies(&log)
+        .iter()
+        .map(|body| (body["message"].clone(), body["lastTimestamp"].clone()))
+        .collect();
+    let expected = [
+        (json!("failed"), json!("2026-11-15T00:40:05.808732+00:00")),
+        (json!("failed"), json!("2026-11-15T00:40:06.808732+00:00")),
+    ];
+    assert_eq!(times, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeats_take_no_room_of_other_events() {
+    let (client, log) = created();
+    let poster = poster(|posting| posting.queue_limit = 20);
+    let posting = async {
+        for number in 0..40 {
+            for _ in 0..2 {
+                let message = number.to_string();
+                poster.event(&object(Some("ns")), "Error", "Reason", message);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = run(poster.clone(), client) => panic!("the poster has ended"),
+        () = posting => {}
+    }
+    assert_eq!(log.all().len(), 40);
+    assert_eq!(poster.dropped(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn drops_are_counted_and_reported_once_per_burst() {
     let captured = capture(TracingLevel::WARN);
     let (client, log) = created();

@@ -105,6 +105,7 @@ from kopf.on import daemon, index, register, subhandler, timer  # noqa: E402
 if TYPE_CHECKING:
     from kopf._front.children import apply_child as apply_child
     from kopf._front.children import apply_child_sync as apply_child_sync
+    from kopf._front.children import children as children
     from kopf._front.configuration import OperatorSettings
     from kopf._front.credentials import AiohttpSession, ConnectionInfo
     from kopf._front.diffbase import (
@@ -141,6 +142,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "apply_child": "children",
     "apply_child_sync": "children",
+    "children": "children",
     "OperatorSettings": "configuration",
     "AiohttpSession": "credentials",
     "ConnectionInfo": "credentials",

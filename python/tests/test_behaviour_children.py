@@ -31,6 +31,48 @@ def make_child(stage: Stage, owner: Any, name: str, **data: str) -> None:
     })
 
 
+def test_children_are_read_from_memory(stage: Stage) -> None:
+    @kopf.on.create("kopfexamples", id="sync_fn", owns=["configmaps"])
+    def sync_fn(**_: Any) -> list[str]:
+        names = sorted(child.meta["name"] for child in kopf.children("ConfigMap"))
+        if len(names) < 2:
+            raise kopf.TemporaryError("wait", delay=600)
+        assert len(kopf.children()) == 2 and kopf.children("Pod") == []
+        assert isinstance(kopf.children()[0], kopf.Body)
+        return names
+
+    with stage.operator():
+        name = stage.create({})
+        owner = stage.wait(name, lambda obj: obj)
+        make_child(stage, owner, "first")
+        make_child(stage, owner, "second")
+        obj = stage.wait(name, lambda obj: obj.get("status", {}).get("sync_fn"))
+        assert obj["status"]["sync_fn"] == ["first", "second"]
+
+
+def test_woken_handlers_see_the_patches_of_child_handlers(stage: Stage) -> None:
+    @kopf.on.child("configmaps", parent="kopfexamples")
+    def seen(child: Any, patch: kopf.Patch, **_: Any) -> None:
+        patch.status["ready"] = child["data"]["ready"]
+
+    @kopf.on.create("kopfexamples", id="create_fn", owns=["configmaps"])
+    async def create_fn(status: Any, **_: Any) -> str:
+        if status.get("ready") != "yes":
+            raise kopf.TemporaryError("not ready", delay=600)
+        return "done"
+
+    with stage.operator():
+        name = stage.create({})
+        owner = stage.wait(name, lambda obj: obj)
+        make_child(stage, owner, "child", ready="yes")
+        stage.wait(name, lambda obj: obj.get("status", {}).get("create_fn"))
+
+
+def test_children_need_a_handler() -> None:
+    with pytest.raises(LookupError):
+        kopf.children()
+
+
 def test_conditions_are_set(stage: Stage) -> None:
     @kopf.on.create("kopfexamples")
     @kopf.on.update("kopfexamples")

@@ -19,7 +19,9 @@ import surface  # noqa: E402
 RECORDED = json.loads(pathlib.Path(__file__).with_name("surface.json").read_text())
 
 # Names that only this package has.
-ADDITIONS = {"__engine__", "crd", "Conditions", "ApplyError", "apply_child", "apply_child_sync"}
+ADDITIONS = {
+    "__engine__", "crd", "Conditions", "ApplyError", "apply_child", "apply_child_sync", "children",
+}
 
 # Members that only this package has, or that have more arguments here.
 DIFFERENT_MEMBERS = {

@@ -57,6 +57,7 @@ mod scopes;
 mod secrets;
 mod selection;
 mod settings;
+mod sizes;
 mod storages;
 mod streams;
 mod subhandlers;

@@ -4,10 +4,10 @@
 use kopf_tests::webhook::{Call, Verdict, Webhook, rule};
 use serde_json::json;
 
-use crate::front::{Declaration, on};
+use crate::front::{Declaration, done, on};
 use crate::stage::{
     FINALIZER, Stage, assert_rarer, everywhere, finalizers, is_handled, own_annotations, sandboxed,
-    strip_annotations, strip_finalizers,
+    stamp_spec, strip_annotations, strip_finalizers,
 };
 
 const TEN_MINUTES: u32 = 600;
@@ -116,6 +116,124 @@ fn removed_annotations_are_written_with_backoff() {
         assert!(!warnings.is_empty() && warnings.len() <= 40);
         let stalled = |text: &String| text.starts_with("Handling makes no progress");
         assert!(warnings.iter().all(stalled), "{warnings:#?}");
+        stage.delete_and_wait("obj").await;
+        assert_eq!(stage.journal.count("unmade"), 1);
+    });
+}
+
+/// Starts a webhook that changes the spec in all updates of things.
+async fn stamping(stage: &Stage) -> Webhook {
+    let count = std::sync::atomic::AtomicU64::new(0);
+    let webhook = Webhook::start(move |_: &Call| {
+        let count = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Verdict::patch(&json!([{"op": "add", "path": "/spec/stamp", "value": count}]))
+    })
+    .await;
+    let rules = [rule(&stage.api.group(), "v1", &["things"], &["UPDATE"])];
+    let hook = webhook.hook(&stage.api, "stamp.example.com", "/stamp", &rules);
+    webhook.mutate_with(&stage.api, "stamp", &[hook]).await;
+    webhook
+}
+
+#[test]
+fn updates_by_stamped_writes_are_handled_ever_more_rarely() {
+    sandboxed(async |stage| {
+        let setup = stage.operator(handlers()).altering(stamp_spec);
+        let _operator = setup.start().await;
+        stage.create("obj", json!({"field": 1})).await;
+        let seconds = stage.seconds_of_writes(TEN_MINUTES).await;
+        assert_rarer(&seconds);
+        let calls = stage.journal.count("updated");
+        assert!((2..=20).contains(&calls), "{calls} calls");
+        let warnings = warnings(stage);
+        assert!(!warnings.is_empty() && warnings.len() <= 40);
+        let named = "Each write of this operator also changes the field \"spec.stamp\"";
+        assert!(
+            warnings.iter().all(|text| text.starts_with(named)),
+            "{warnings:#?}"
+        );
+        let manager = "(its field manager is \"";
+        assert!(warnings[0].contains(manager), "{warnings:#?}");
+        stage.delete_and_wait("obj").await;
+        assert_eq!(stage.journal.count("unmade"), 1);
+    });
+}
+
+#[test]
+fn handling_is_prompt_when_writes_are_not_stamped_any_more() {
+    sandboxed(async |stage| {
+        let setup = stage.operator(handlers()).altering(stamp_spec);
+        let operator = setup.start().await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.sleep(300.0).await;
+        operator.stop().await;
+        let _operator = stage.run(handlers()).await;
+        stage.settled().await;
+        for field in 2..6 {
+            let calls = stage.journal.count("updated");
+            stage.merge("obj", json!({"spec": {"field": field}})).await;
+            stage.pass(0.5).await;
+            assert_eq!(stage.journal.count("updated"), calls + 1);
+        }
+    });
+}
+
+#[test]
+fn frequent_changes_by_others_are_not_taken_for_stamps() {
+    sandboxed(async |stage| {
+        let slow = on::update("updated").does(|_| async {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            done()
+        });
+        let _operator = stage.run([on::create("made"), slow]).await;
+        stage.create_handled("obj", json!({"field": 1})).await;
+        for field in 0..300 {
+            stage.merge("obj", json!({"spec": {"field": field}})).await;
+            stage.sleep(0.2).await;
+        }
+        stage.pass(5.0).await;
+        assert!(warnings(stage).is_empty(), "{:#?}", warnings(stage));
+        let calls = stage.journal.count("updated");
+        assert!(calls >= 40, "{calls} calls in a minute");
+    });
+}
+
+#[test]
+fn own_changes_of_the_spec_are_not_taken_for_stamps() {
+    sandboxed(async |stage| {
+        let step = on::update("updated").does(|call| async move {
+            let step = call.body().spec()["step"].as_u64().unwrap_or_default();
+            if step < 10 {
+                let path = kopf_core::field::FieldPath::parse("spec.step");
+                call.patch.with(|patch| patch.set(&path, json!(step + 1)));
+            }
+            done()
+        });
+        let _operator = stage.run([on::create("made"), step]).await;
+        stage.create_handled("obj", json!({})).await;
+        stage.merge("obj", json!({"spec": {"step": 1}})).await;
+        stage.pass(1.0).await;
+        assert_eq!(stage.get("obj").await["spec"]["step"], 10);
+        assert!(warnings(stage).is_empty(), "{:#?}", warnings(stage));
+    });
+}
+
+#[test]
+fn webhook_that_stamps_the_spec_does_not_cause_a_loop() {
+    everywhere(async |stage| {
+        stage.use_real_time();
+        let _webhook = stamping(stage).await;
+        let _operator = stage.run(handlers()).await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage
+            .wait_for("the warning", || {
+                let named = "Each write of this operator also changes the field";
+                stage.log.has("obj", named)
+            })
+            .await;
+        stage.sleep(2.0).await;
+        let writes = stage.writes().len();
+        assert!(writes < 20, "{writes} writes");
         stage.delete_and_wait("obj").await;
         assert_eq!(stage.journal.count("unmade"), 1);
     });

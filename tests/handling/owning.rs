@@ -5,7 +5,7 @@ use kopf_core::field::FieldPath;
 use kopf_engine::invocation::Call;
 use serde_json::{Value, json};
 
-use crate::front::{Declaration, done, on, register, temporary};
+use crate::front::{Declaration, done, gives, on, register, temporary};
 use crate::stage::{Stage, everywhere, is_handled, progress, sandboxed};
 
 async fn create_child(stage: &Stage, name: &str, owner: &Value) {
@@ -230,5 +230,87 @@ fn sub_handlers_are_woken_with_their_parents() {
         stage.pass(10.0).await;
         assert_eq!(stage.journal.count("make/sub"), 2);
         assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+/// Returns a handler that waits until the status of its object contains the state of the child.
+fn waiting_for_status() -> Declaration {
+    on::create("make")
+        .owns("configmaps")
+        .does(|call: Call| async move {
+            if call.body().status()["seen"]["a"] == "1" {
+                return done();
+            }
+            temporary("not yet", 1000.0)
+        })
+}
+
+#[test]
+fn woken_handlers_see_the_changes_of_child_handlers() {
+    sandboxed(async |stage| {
+        let _operator = stage.run([waiting_for_status(), observing()]).await;
+        let owner = stage.create("obj", json!({})).await;
+        create_child(stage, "a", &owner).await;
+        stage.pass(10.0).await;
+        let calls = stage.journal.count("make");
+        change_child(stage, "a", json!({"n": "1"})).await;
+        stage.pass(10.0).await;
+        assert!(is_handled(&stage.get("obj").await));
+        let attempts = stage.journal.count("make") - calls;
+        assert_eq!(attempts, 1, "it is called once for one change");
+    });
+}
+
+#[test]
+fn woken_handlers_are_called_if_child_handlers_change_nothing() {
+    sandboxed(async |stage| {
+        let same = on::child("observe", "configmaps").does(|call: Call| async move {
+            let path = FieldPath::root().join("status").join("seen");
+            call.patch.with(|patch| patch.set(&path, json!("always")));
+            done()
+        });
+        let _operator = stage.run([waiting(), same]).await;
+        let owner = stage.create("obj", json!({})).await;
+        create_child(stage, "a", &owner).await;
+        stage.pass(10.0).await;
+        change_child(stage, "a", json!({"n": "1"})).await;
+        stage.pass(10.0).await;
+        change_child(stage, "a", json!({"n": "2"})).await;
+        stage.pass(10.0).await;
+        assert!(is_handled(&stage.get("obj").await));
+        assert_eq!(stage.journal.count("make"), 3);
+    });
+}
+
+#[test]
+fn handlers_read_the_existing_children_of_their_objects() {
+    everywhere(async |stage| {
+        let count = on::update("count")
+            .owns("configmaps")
+            .does(|call: Call| async move {
+                let children = call.children();
+                let names = children.iter().filter_map(|child| child.body.name());
+                let mut names: Vec<_> = names.map(str::to_owned).collect();
+                names.sort();
+                gives(json!(names))
+            });
+        let operator = stage.run([on::create("make"), count]).await;
+        let owner = stage.create("obj", json!({})).await;
+        let other = stage.create("other", json!({})).await;
+        stage.settled().await;
+        for (child, owner) in [("a", &owner), ("b", &owner), ("c", &other)] {
+            create_child(stage, child, owner).await;
+        }
+        let counts = |expected: Value| move |object: &Value| object["status"]["count"] == expected;
+        stage.sleep(0.5).await;
+        stage.merge("obj", json!({"spec": {"n": 1}})).await;
+        stage
+            .until("obj", "counted", counts(json!(["a", "b"])))
+            .await;
+        delete_child(stage, "a").await;
+        operator.restart().await;
+        stage.sleep(0.5).await;
+        stage.merge("obj", json!({"spec": {"n": 2}})).await;
+        stage.until("obj", "counted", counts(json!(["b"]))).await;
     });
 }

@@ -11,6 +11,9 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request::{Call, parse_in_order};
 
+/// The limit of API servers for the content of a request, in bytes. It cannot be configured.
+const REQUEST_LIMIT: usize = 3 * 1024 * 1024;
+
 /// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PatchKind {
@@ -95,6 +98,13 @@ impl Target<'_> {
             .resource
             .url(self.namespace, Some(self.name), subresource)?;
         let call = Call::with_content(Method::PATCH, path, kind.content_type(), payload);
+        let size = call.content_size();
+        if size > REQUEST_LIMIT {
+            // Servers may close the connection before they have read it, which looks like a failure
+            // of the network.
+            let limit = REQUEST_LIMIT;
+            return Err(Error::Oversized { size, limit });
+        }
         match self.client.ask(call).await {
             Ok(response) => Ok(Some(response)),
             Err(error) if error.is_not_found() => Ok(None),
@@ -183,6 +193,21 @@ mod tests {
         assert_eq!(response.part().resource_version(), Some("7"));
         assert!(response.part().spec()["a"]["a"].is_object());
         assert!(response.body().unwrap().spec()["a"]["a"].is_object());
+    }
+
+    #[tokio::test]
+    async fn patches_beyond_the_limit_of_requests_are_not_sent() {
+        let (client, script) = Script::new([]);
+        let payload = json!({"status": {"x": "x".repeat(REQUEST_LIMIT)}});
+        let examples = examples();
+        let target = target(&client, &examples);
+        let sent = target.patch(None, PatchKind::Merge, &payload).await;
+        let error = sent.unwrap_err();
+        assert!(
+            error.is_too_large() && error.size_limit() == REQUEST_LIMIT,
+            "{error}"
+        );
+        assert!(script.requests().is_empty());
     }
 
     #[tokio::test]

@@ -83,6 +83,13 @@ impl Call {
         }
     }
 
+    /// Returns the size of the content in bytes.
+    pub(crate) fn content_size(&self) -> usize {
+        self.content
+            .as_ref()
+            .map_or(0, |(_, content)| content.len())
+    }
+
     pub(crate) fn accepting(self, accept: &'static str) -> Self {
         Self { accept, ..self }
     }

@@ -47,6 +47,8 @@ pub mod lenient;
 pub mod lifecycle;
 #[doc(hidden)]
 pub mod literal;
+#[doc(hidden)]
+pub mod managers;
 pub mod namespace;
 #[doc(hidden)]
 pub mod object;
@@ -79,6 +81,8 @@ pub mod settings;
 pub mod settled;
 #[doc(hidden)]
 pub mod sharding;
+#[doc(hidden)]
+pub mod sizes;
 pub mod storage;
 #[doc(hidden)]
 pub mod sync;

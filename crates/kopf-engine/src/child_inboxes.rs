@@ -6,7 +6,9 @@
 //!
 //! An inbox stores the newest version of every changed child until the driver of its owner takes
 //! it. Children of owners that are not listed yet stay in the inbox, so the order of the two
-//! listings does not matter. An inbox is bounded by the number of existing children.
+//! listings does not matter. It also knows the newest version of every existing child, for handlers
+//! that read the children of their object; the bodies are shared with the drivers of the children,
+//! which keep them anyway. An inbox is bounded by the number of existing children.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -41,6 +43,10 @@ struct Inner {
     children: HashMap<Identity, Vec<Arc<OwnedObject>>>,
     /// Owners to notify.
     fresh: HashSet<Identity>,
+    /// The existing children by their owners, in the order of their last changes.
+    existing: HashMap<Identity, Vec<Arc<OwnedObject>>>,
+    /// The owners of the existing children.
+    owners: HashMap<Identity, Vec<Identity>>,
 }
 
 impl ChildInboxes {
@@ -74,15 +80,32 @@ impl ChildInboxes {
 
     /// Posts a changed child to the inboxes of its owners.
     pub(crate) fn report(&self, child: &Arc<OwnedObject>) {
+        for inbox in self.inboxes() {
+            let owners = owners(&child.body).filter(|owner| inbox.serves(owner, &child.body));
+            let owners = owners.map(|owner| Identity::new(Some(owner.uid), None, None));
+            inbox.post(owners.collect(), child);
+        }
+    }
+
+    /// Returns the newest versions of the existing children of an object, in the order of their last
+    /// changes.
+    pub(crate) fn children_of(&self, resource: &Resource, owner: &Body) -> Vec<Arc<OwnedObject>> {
+        let Some(uid) = owner.uid() else {
+            return Vec::new();
+        };
+        let identity = Identity::new(Some(uid), None, None);
+        let mut children: Vec<Arc<OwnedObject>> = Vec::new();
         let inboxes = self.inboxes();
-        for owner in owners(&child.body) {
-            for inbox in inboxes
-                .iter()
-                .filter(|inbox| inbox.serves(&owner, &child.body))
-            {
-                inbox.post(Identity::new(Some(owner.uid), None, None), child);
+        for inbox in inboxes.iter().filter(|inbox| *inbox.resource == *resource) {
+            let inner = inbox.inner.lock();
+            for child in inner.existing.get(&identity).into_iter().flatten() {
+                // Streams of several namespaces can have the children of one cluster-scoped owner.
+                if !children.iter().any(|known| known.is_same(child)) {
+                    children.push(Arc::clone(child));
+                }
             }
         }
+        children
     }
 }
 
@@ -92,15 +115,21 @@ impl Inbox {
         owner.is_of(&self.resource) && (namespace.is_none() || namespace == child.namespace())
     }
 
-    /// Adds a child, replacing an older version of it.
-    fn post(&self, owner: Identity, child: &Arc<OwnedObject>) {
+    /// Adds a child of these owners, replacing an older version of it.
+    fn post(&self, owners: Vec<Identity>, child: &Arc<OwnedObject>) {
         let mut inner = self.inner.lock();
-        let children = inner.children.entry(owner.clone()).or_default();
-        children.retain(|other| !other.is_same(child));
-        children.push(Arc::clone(child));
-        inner.fresh.insert(owner);
+        for owner in &owners {
+            let children = inner.children.entry(owner.clone()).or_default();
+            children.retain(|other| !other.is_same(child));
+            children.push(Arc::clone(child));
+        }
+        inner.fresh.extend(owners.iter().cloned());
+        let is_fresh = !owners.is_empty();
+        inner.note(owners, child);
         drop(inner);
-        self.arrival.notify_one();
+        if is_fresh {
+            self.arrival.notify_one();
+        }
     }
 
     /// Waits for children of owners that are not notified yet. Cancel-safe. May return spuriously.
@@ -132,7 +161,35 @@ impl Inbox {
 
     /// Drops the children of a deleted owner.
     pub(crate) fn forget(&self, owner: &Identity) {
-        self.inner.lock().children.remove(owner);
+        let mut inner = self.inner.lock();
+        inner.children.remove(owner);
+        inner.existing.remove(owner);
+    }
+}
+
+impl Inner {
+    /// Updates the existing children. A child can have lost owners, or be deleted.
+    fn note(&mut self, mut owners: Vec<Identity>, child: &Arc<OwnedObject>) {
+        let body = &child.body;
+        let identity = Identity::new(body.uid(), body.namespace(), body.name());
+        if child.event == EventType::Deleted {
+            owners.clear();
+        }
+        for former in self.owners.remove(&identity).into_iter().flatten() {
+            if let Some(children) = self.existing.get_mut(&former) {
+                children.retain(|other| !other.is_same(child));
+                if children.is_empty() {
+                    self.existing.remove(&former);
+                }
+            }
+        }
+        for owner in &owners {
+            let children = self.existing.entry(owner.clone()).or_default();
+            children.push(Arc::clone(child));
+        }
+        if !owners.is_empty() {
+            self.owners.insert(identity, owners);
+        }
     }
 }
 
@@ -209,6 +266,38 @@ mod tests {
         inboxes.report(&child("c2", "u1", EventType::Deleted));
         inbox.drop_deleted(&owner("u1"));
         assert!(inbox.inner.lock().children.is_empty());
+    }
+
+    #[test]
+    fn existing_children_are_known_in_their_newest_version() {
+        let inboxes = ChildInboxes::default();
+        let inbox = inboxes.open(things(), None);
+        let parent = |uid: &str| Body::new(json!({"metadata": {"uid": uid}}));
+        let seen = |uid: &str| {
+            let children = inboxes.children_of(&things(), &parent(uid));
+            let children = children.iter();
+            let seen = children.map(|child| (child.body.uid().unwrap().to_owned(), child.event));
+            seen.collect::<Vec<_>>()
+        };
+        inboxes.report(&child("c1", "u1", EventType::Added));
+        inboxes.report(&child("c2", "u1", EventType::Added));
+        inboxes.report(&child("c1", "u1", EventType::Modified));
+        inbox.take(&owner("u1"));
+        let (c1, c2) = ("c1".to_owned(), "c2".to_owned());
+        let expected = [
+            (c2.clone(), EventType::Added),
+            (c1.clone(), EventType::Modified),
+        ];
+        assert_eq!(seen("u1"), expected);
+
+        inboxes.report(&child("c1", "u2", EventType::Modified));
+        assert_eq!(seen("u1"), [(c2, EventType::Added)], "it has another owner");
+        assert_eq!(seen("u2"), [(c1, EventType::Modified)]);
+        inboxes.report(&child("c1", "u2", EventType::Deleted));
+        inboxes.report(&child("c2", "u1", EventType::Deleted));
+        assert!(seen("u1").is_empty() && seen("u2").is_empty());
+        let inner = inbox.inner.lock();
+        assert!(inner.existing.is_empty() && inner.owners.is_empty());
     }
 
     #[test]

@@ -54,11 +54,37 @@ impl Error {
     /// Returns `true` if the server will never accept the payload.
     pub(crate) fn is_rejection(&self) -> bool {
         match self {
-            Self::Api(error) => matches!(error.code(), Some(400 | 413 | 422)) || error.is_denial(),
+            Self::Api(error) => {
+                matches!(error.code(), Some(400 | 422)) || error.is_denial() || error.is_too_large()
+            }
             // The payload does not depend on when it is sent.
             Self::Patch(_) | Self::Nameless | Self::Panic(_) => true,
             _ => false,
         }
+    }
+
+    /// Returns the limit of the server, in bytes, if the payload exceeds it.
+    pub(crate) fn exceeded_limit(&self) -> Option<usize> {
+        match self {
+            Self::Api(error) if error.is_too_large() => Some(error.size_limit()),
+            _ => None,
+        }
+    }
+
+    /// Returns the message for the handler that has contributed this many bytes to a payload that
+    /// exceeds the limit.
+    pub(crate) fn too_large(&self, size: usize) -> String {
+        let limit = self.exceeded_limit().unwrap_or_default();
+        let error = self.chain();
+        if size <= "{}".len() {
+            // The size of what functions change is unknown.
+            return format!(
+                "its changes exceed the {limit} bytes that the server accepts: {error}"
+            );
+        }
+        format!(
+            "its result and changes have {size} bytes, and the server accepts {limit} bytes: {error}"
+        )
     }
 
     /// Returns the message with its causes.

@@ -14,8 +14,9 @@ use kopf_core::patch::{
 };
 use kopf_core::resource::Resource;
 use kopf_core::secrets::{is_secret, redact_body, redact_diff, redact_operations};
+use kopf_core::sizes::size_of_json;
 use kopf_core::wording::{self, Style};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::execution::describe_panic;
@@ -86,6 +87,44 @@ impl Pending {
             results_first,
             ..self
         }
+    }
+
+    /// Returns the size of a part of the patch in the next request, in bytes; zero if the request
+    /// does not contain it. The size of functions is unknown and counts as one.
+    pub(crate) fn share_of(&self, part: &Patch, resource: &Resource) -> usize {
+        let calls = part.merge_calls(resource.has_status());
+        let mut merges = [(&self.main, calls.main), (&self.status, calls.status)];
+        if self.results_first {
+            merges.reverse();
+        }
+        let next = merges.into_iter().find(|(unsent, _)| unsent.is_some());
+        if let Some((_, part)) = next {
+            return part.as_ref().map_or(0, size_of_json);
+        }
+        let mut functions = self.functions.iter();
+        let is_included =
+            functions.any(|function| part.fns.iter().any(|other| other.is_same(function)));
+        usize::from(is_included)
+    }
+
+    /// Removes a part of the patch, and adds another one.
+    pub(crate) fn replace(&mut self, removed: &Patch, added: Patch, resource: &Resource) {
+        let mut unsent = Patch {
+            merge: Map::new(),
+            fns: std::mem::take(&mut self.functions),
+        };
+        for payload in [self.main.take(), self.status.take()].into_iter().flatten() {
+            if let Value::Object(merge) = payload {
+                let fns = Vec::new();
+                unsent.merge_from(Patch { merge, fns });
+            }
+        }
+        unsent.subtract(removed);
+        unsent.merge_from(added);
+        let calls = unsent.take_merge_calls(resource.has_status());
+        self.main = calls.main;
+        self.status = calls.status;
+        self.functions = unsent.fns;
     }
 
     /// Sends the requests. After an error, the remaining parts can be applied again.

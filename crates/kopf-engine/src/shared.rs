@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     /// Completes when all indices are filled; handlers wait for it.
     pub(crate) barrier: Barrier,
     /// Routes changed children to their owners.
-    pub(crate) child_inboxes: ChildInboxes,
+    pub(crate) child_inboxes: Arc<ChildInboxes>,
     /// Memos of objects that are reviewed before they are stored.
     pub(crate) memos: Memos,
     /// Cancelled when the operator stops. Deleted objects need no cleanup then.

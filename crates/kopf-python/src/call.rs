@@ -458,6 +458,16 @@ impl PyCall {
         Ok(Some((body, child.event.as_str())))
     }
 
+    /// Returns the existing objects of a kind that the object owns; of all kinds for `None`.
+    #[pyo3(signature = (kind=None))]
+    fn children(&self, py: Python<'_>, kind: Option<&str>) -> PyResult<Vec<Py<PyAny>>> {
+        let children = self.call()?.children().into_iter();
+        let children = children.filter(|child| kind.is_none_or(|kind| child.resource.kind == kind));
+        children
+            .map(|child| Ok(to_python(py, child.body.value())?.unbind()))
+            .collect()
+    }
+
     /// Applies a child of the owner. Resolves the future with the stored child.
     fn apply_child(
         &self,

@@ -92,10 +92,10 @@ pub use children::{Applied, ApplyError, Applying, Effect, apply_child};
 pub use cli::{main, main_with};
 pub use error::{Error, Result, denied, permanent, temporary};
 pub use extract::{
-    Annotations, Child, Conditions, DryRun, Event, Headers, Labels, Live, Logger, Memo, MemoValue,
-    Meta, Name, Namespace, New, Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec,
-    SslPeer, Started, State, Status, Stopped, SubHandlers, Subresource, Uid, UserInfo, View,
-    Warnings,
+    Annotations, Child, Children, Conditions, DryRun, Event, Headers, Labels, Live, Logger, Memo,
+    MemoValue, Meta, Name, Namespace, New, Now, Object, Old, Param, Patch, Retry, Runtime,
+    SettingsMut, Spec, SslPeer, Started, State, Status, Stopped, SubHandlers, Subresource, Uid,
+    UserInfo, View, Warnings,
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{

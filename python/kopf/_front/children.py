@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import current, hierarchies, thirdparty
+from kopf._front import bodies, current, hierarchies, thirdparty
 
 if TYPE_CHECKING:
     from kopf._front.bodies import Body
 
-__all__ = ["apply_child", "apply_child_sync"]
+__all__ = ["apply_child", "apply_child_sync", "children"]
 
 
 def apply_child(
@@ -95,6 +95,29 @@ def apply_child_sync(
         )
     coro = _apply(call, _manifest(obj), hierarchies._guess_owner(owner), force)
     return asyncio.run_coroutine_threadsafe(coro, loop).result()
+
+
+def children(kind: str | None = None) -> list[Body]:
+    """Returns the existing objects that the handled object owns, such as its pods.
+
+    Only kinds that some handler of the operator declares with ``owns=`` or ``@kopf.on.child`` are
+    known. They are read from the memory of the operator, which watches these kinds anyway: no
+    request is sent, and the list can be a moment behind the cluster. With ``kind``, such as
+    ``"Pod"``, only the objects of that kind are returned; by default, all. Each item is a
+    :class:`kopf.Body`; the one that has changed last is the last one.
+
+    ::
+
+        @kopf.on.create("kopfexamples", owns=["pods"])
+        def wait(**_):
+            running = [pod for pod in kopf.children("Pod") if pod.status.get("phase") == "Running"]
+            if len(running) < 3:
+                raise kopf.TemporaryError("not all pods are running", delay=600)
+
+    Works inside of handlers of objects, sync and async; raises an error elsewhere.
+    """
+    call = current.call()
+    return [bodies.Body(body) for body in call.native.children(kind)]
 
 
 async def _apply(

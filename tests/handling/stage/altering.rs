@@ -1,10 +1,12 @@
 //! A client that alters patches before they are sent, like a webhook that undoes the writes of an
 //! operator. It needs no sockets, so it works with virtual time.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A change of the payload of each patch.
 pub(crate) type Alteration = fn(&mut Value);
@@ -36,6 +38,18 @@ pub(crate) fn strip_finalizers(payload: &mut Value) {
 /// Removes annotations from the payload of a patch.
 pub(crate) fn strip_annotations(payload: &mut Value) {
     strip(payload, "annotations");
+}
+
+/// Adds a changing field of the spec to the payload of a patch.
+pub(crate) fn stamp_spec(payload: &mut Value) {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let stamp = json!(COUNT.fetch_add(1, Ordering::Relaxed));
+    if let Some(operations) = payload.as_array_mut() {
+        operations.push(json!({"op": "add", "path": "/spec/stamp", "value": stamp}));
+    } else if payload["status"].is_null() {
+        // The status of things is a subresource, whose writes do not change the spec.
+        payload["spec"]["stamp"] = stamp;
+    }
 }
 
 fn strip(payload: &mut Value, field: &str) {

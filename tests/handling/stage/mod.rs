@@ -24,7 +24,7 @@ use kopf_tests::{Api, CrdBuilder, Server};
 use serde_json::{Value, json};
 
 pub(crate) use self::actor::{Actor, Setup};
-pub(crate) use self::altering::{strip_annotations, strip_finalizers};
+pub(crate) use self::altering::{stamp_spec, strip_annotations, strip_finalizers};
 pub(crate) use self::journal::{Entry, Journal};
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::waiting::assert_rarer;

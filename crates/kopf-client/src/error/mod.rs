@@ -23,6 +23,16 @@ const UNAPPLICABLE: &str = "the server rejected our request due to an error in o
 /// The cause of a failed `test` operation, which other servers with the same patch library show.
 const FAILED_TEST: [&str; 2] = ["testing value ", " failed: test failed"];
 
+/// The messages of etcd and of its client about objects that are too large. API servers pass them
+/// on with the code 500.
+const STORAGE_REFUSALS: [&str; 2] = [
+    "etcdserver: request is too large",
+    "trying to send message larger than max",
+];
+
+/// The default limit of etcd for a request, in bytes.
+const STORAGE_LIMIT: usize = 1_572_864;
+
 /// Upper bound of `Retry-After`, in seconds.
 const RETRY_AFTER_LIMIT: f64 = 86_400.0;
 
@@ -79,6 +89,15 @@ pub enum Error {
     TooLarge {
         /// The oversized part.
         what: &'static str,
+        /// The limit in bytes.
+        limit: usize,
+    },
+
+    /// The request is larger than API servers accept, so it is not sent.
+    #[error("the request has {size} bytes, and the server accepts {limit}")]
+    Oversized {
+        /// The size of the content in bytes.
+        size: usize,
         /// The limit in bytes.
         limit: usize,
     },
@@ -163,6 +182,26 @@ impl Error {
         self.status().is_some_and(Status::is_denial)
     }
 
+    /// Returns `true` if the content is too large: for the API server, for its storage, or for the
+    /// annotations of an object. Sending it again cannot succeed.
+    pub fn is_too_large(&self) -> bool {
+        match self {
+            Self::Oversized { .. } => true,
+            Self::Status(status) => status.is_too_large(),
+            _ => false,
+        }
+    }
+
+    /// Returns the limit of [content that is too large](Self::is_too_large), in bytes, as far as the
+    /// server names it; otherwise the default of its storage.
+    pub fn size_limit(&self) -> usize {
+        match self {
+            Self::Oversized { limit, .. } => *limit,
+            Self::Status(status) => status.size_limit().unwrap_or(STORAGE_LIMIT),
+            _ => STORAGE_LIMIT,
+        }
+    }
+
     /// Returns `true` for 429: too many requests.
     pub fn is_throttled(&self) -> bool {
         self.code() == Some(429)
@@ -171,13 +210,16 @@ impl Error {
     /// Returns `true` if the same request can succeed later without intervention.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Status(status) => status.code == 429 || status.code >= 500,
+            Self::Status(status) => {
+                (status.code == 429 || status.code >= 500) && !status.is_too_large()
+            }
             Self::Network { .. }
             | Self::Untrusted { .. }
             | Self::Timeout { .. }
             | Self::Ended { .. } => true,
             Self::Malformed { .. }
             | Self::TooLarge { .. }
+            | Self::Oversized { .. }
             | Self::Impossible { .. }
             | Self::Login(_)
             | Self::Address(_) => false,
@@ -290,6 +332,36 @@ impl Status {
                     && self.message.ends_with(FAILED_TEST[1]))
     }
 
+    fn is_too_large(&self) -> bool {
+        let is_refused = |text: &&str| self.message.contains(*text);
+        match self.code {
+            413 => true,
+            422 => self.annotations_are_too_long(),
+            _ => STORAGE_REFUSALS.iter().any(is_refused),
+        }
+    }
+
+    fn annotations_are_too_long(&self) -> bool {
+        let causes = self
+            .details
+            .as_ref()
+            .and_then(|details| details.get("causes"));
+        let mut causes = causes.and_then(Value::as_array).into_iter().flatten();
+        causes.any(|cause| {
+            let text = |key| cause.get(key).and_then(Value::as_str).unwrap_or_default();
+            text("field") == "metadata.annotations" && text("reason") == "FieldValueTooLong"
+        })
+    }
+
+    /// Returns the number after `limit is`, `no more than` or `more than`.
+    fn size_limit(&self) -> Option<usize> {
+        let (_, tail) = ["limit is ", "more than "]
+            .iter()
+            .find_map(|words| self.message.split_once(words))?;
+        let digits = tail.split(|next: char| !next.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    }
+
     fn is_denial(&self) -> bool {
         let is_by = |author: &str, verb: &str| {
             self.message.starts_with(author) && self.message.contains(verb)
@@ -367,145 +439,4 @@ pub(crate) fn explain(error: &serde_json::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn statuses_are_kept() {
-        let body = br#"{"kind":"Status","code":429,"reason":"TooManyRequests","message":"later",
-                        "details":{"retryAfterSeconds":7}}"#;
-        let status = Status::from_response(429, None, body);
-        assert_eq!(status.code, 429);
-        assert_eq!(status.retry_after, Some(Duration::from_secs(7)));
-        assert_eq!(status.to_string(), "later (429 TooManyRequests)");
-        // The header takes precedence over the field.
-        let status = Status::from_response(429, Some("3.9"), body);
-        assert_eq!(status.retry_after, Some(Duration::from_secs(3)));
-    }
-
-    #[test]
-    fn other_json_is_dropped_and_text_is_truncated() {
-        let status = Status::from_response(500, None, br#"{"kind":"Secret","data":{"a":"b"}}"#);
-        assert_eq!(status.to_string(), "Internal Server Error (500)");
-        assert!(status.details.is_none());
-
-        let page = format!("  <html>{}</html>", "ä".repeat(300));
-        let status = Status::from_response(502, Some("soon"), page.as_bytes());
-        assert_eq!(status.message.chars().count(), 256);
-        assert!(status.message.starts_with("<html>ä"));
-        assert_eq!(status.retry_after, None);
-    }
-
-    #[test]
-    fn retry_after_is_limited() {
-        for (given, expected) in [
-            ("1e300", Some(86_400)),
-            ("-1", None),
-            ("NaN", None),
-            ("0", Some(0)),
-            ("Wed, 21 Oct 2015 07:28:00 GMT", None),
-        ] {
-            let status = Status::from_response(429, Some(given), b"");
-            assert_eq!(
-                status.retry_after,
-                expected.map(Duration::from_secs),
-                "{given}"
-            );
-        }
-    }
-
-    #[test]
-    fn error_events_have_their_own_code() {
-        let status = Status::from_event(br#"{"kind":"Status","code":410,"message":"too old"}"#);
-        assert_eq!((status.code, status.message.as_str()), (410, "too old"));
-        assert_eq!(Status::from_event(b"[1]").code, 0);
-    }
-
-    fn unprocessable(body: &Value) -> Error {
-        let body = body.to_string();
-        Error::Status(Box::new(Status::from_response(422, None, body.as_bytes())))
-    }
-
-    #[test]
-    fn failed_tests_are_recognised() {
-        // `tests/api` checks that kube-apiserver and the sandbox send this.
-        let failed = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": "the server rejected our request due to an error in our request",
-            "reason": "Invalid", "details": {}, "code": 422,
-        });
-        assert!(unprocessable(&failed).is_failed_test());
-        let mut without_details = failed.clone();
-        without_details.as_object_mut().unwrap().remove("details");
-        assert!(unprocessable(&without_details).is_failed_test());
-        let mut explained = failed.clone();
-        explained["message"] = json!("testing value /metadata/resourceVersion failed: test failed");
-        assert!(unprocessable(&explained).is_failed_test());
-
-        let body = failed.to_string();
-        let other_code = Status::from_response(400, None, body.as_bytes());
-        assert!(!Error::Status(Box::new(other_code)).is_failed_test());
-    }
-
-    #[test]
-    fn denials_and_violations_are_not_failed_tests() {
-        let denied = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": "admission webhook \"a.example.com\" denied the request: the server \
-                        rejected our request due to an error in our request",
-            "reason": "Invalid", "code": 422,
-        });
-        let violation = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": "KopfExample.kopf.dev \"a\" is invalid: spec.size: Invalid value: \
-                        \"string\": spec.size in body must be of type integer: \"string\"",
-            "reason": "Invalid", "code": 422,
-            "details": {"name": "a", "group": "kopf.dev", "kind": "KopfExample", "causes": [
-                {"reason": "FieldValueTypeInvalid", "field": "spec.size", "message": "Invalid"}]},
-        });
-        let mut about_object = violation.clone();
-        about_object["message"] = json!(UNAPPLICABLE);
-        for refusal in [denied, violation, about_object, json!({"kind": "Status"})] {
-            let error = unprocessable(&refusal);
-            assert!(error.is_unprocessable());
-            assert!(!error.is_failed_test(), "{error}");
-        }
-        assert!(
-            !Error::Timeout {
-                after: Duration::ZERO
-            }
-            .is_failed_test()
-        );
-    }
-
-    #[test]
-    fn denials_are_recognised_with_any_code() {
-        let status = |code: u16, message: &str| {
-            let body = json!({"kind": "Status", "message": message, "code": code}).to_string();
-            Error::Status(Box::new(Status::from_response(code, None, body.as_bytes())))
-        };
-        let webhook = "admission webhook \"a.example.com\" denied the request: no";
-        let unexplained =
-            "admission webhook \"a.example.com\" denied the request without explanation";
-        let policy = "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no";
-        for code in [400, 403, 422] {
-            for message in [webhook, unexplained, policy] {
-                assert!(status(code, message).is_denial(), "{message}");
-            }
-        }
-        let unauthorized = "things.example.com \"a\" is forbidden: User \"b\" cannot patch things";
-        assert!(!status(403, unauthorized).is_denial());
-        let quoted = format!("Thing \"a\" is invalid: {webhook}");
-        assert!(!status(422, &quoted).is_denial());
-    }
-
-    #[test]
-    fn documents_are_not_quoted() {
-        let error = serde_json::from_str::<Vec<u8>>(r#"["hunter2"]"#).unwrap_err();
-        let text = Error::malformed("a list", &error).to_string();
-        assert!(!text.contains("hunter2"), "{text}");
-        assert!(text.contains("wrong type"), "{text}");
-    }
-}
+mod tests;

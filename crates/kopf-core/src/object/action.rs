@@ -72,6 +72,8 @@ pub enum Message {
     ThrottlingOver,
     /// The previous cycle had no visible effect; the next one follows after this time.
     Stalled(Duration),
+    /// Each own write comes with another change to be handled; it is handled after this time.
+    Stamped(Duration),
     /// The server, or another client, reverts changes of the finalizer; the next one follows after
     /// this time.
     FinalizerReverted(Duration),

@@ -88,10 +88,11 @@ impl Machine {
                 self.write_first(change, then, now, actions);
             }
             Plan::Handle(reason) => {
-                let blocked = self.stall.blocked_until(facts.fingerprint, rules, now);
-                match blocked {
-                    Some(until) => self.stall(facts, until, now, actions),
-                    None => self.run(facts, reason, actions),
+                let stalled = self.stall.blocked_until(facts.fingerprint, rules, now);
+                match (stalled, self.stamped(reason, rules, now)) {
+                    (Some(until), _) => self.stall(facts, until, Message::Stalled, now, actions),
+                    (_, Some(until)) => self.stall(facts, until, Message::Stamped, now, actions),
+                    (None, None) => self.run(facts, reason, actions),
                 }
             }
             Plan::Skip(reason) => {
@@ -121,12 +122,27 @@ impl Machine {
         actions.push(Action::Run(reason));
     }
 
-    /// Waits before handlers are called again for a cause on which they had no visible effect.
-    fn stall(&mut self, facts: &Facts, until: Moment, now: Moment, actions: &mut Actions) {
+    /// Returns the moment until which an update must wait, because each own write causes another
+    /// one.
+    fn stamped(&self, reason: Reason, rules: &impl Rules, now: Moment) -> Option<Moment> {
+        let blocked = self.stamps.blocked_after_first(rules, now);
+        blocked.filter(|_| reason == Reason::Update)
+    }
+
+    /// Waits before handlers are called again for a cause on which they had no visible effect, or
+    /// which their last call has caused.
+    fn stall(
+        &mut self,
+        facts: &Facts,
+        until: Moment,
+        message: fn(Duration) -> Message,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
         if facts.patch != PendingPatch::Empty {
             return self.write_first(None, NextStep::Cycle, now, actions);
         }
-        actions.push(Action::Log(Message::Stalled(until.since(now))));
+        actions.push(Action::Log(message(until.since(now))));
         // Stopping daemons does not wait.
         let exiting = facts.exiting.map(|delay| now.after(delay));
         self.state = State::BackingOff(BackingOff {

@@ -26,6 +26,9 @@ use crate::keys::KeyNaming;
 use crate::patch::{Patch, PatchFn};
 use crate::progress::state::{Extra, State};
 use crate::progress::{ProgressRecord, ProgressStorage};
+use crate::sizes::{
+    ANNOTATIONS_LIMIT, annotations_after, patched_annotations, size_of_annotations,
+};
 use crate::storage::StorageError;
 
 /// The storages of the state of handling.
@@ -91,9 +94,6 @@ pub struct Handling<'a> {
     /// The ids of all change handlers of the resource.
     pub owned: &'a [HandlerId],
 }
-
-/// The limit of Kubernetes for the keys and values of all annotations of an object, in bytes.
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// The result of a cycle of handling, with what could not be stored.
 #[derive(Debug)]
@@ -228,6 +228,7 @@ impl Handling<'_> {
         let is_skipped = self.reason == Reason::Delete || self.storages.progress.leaves_no_trace();
         if !is_last || !is_skipped {
             state.store(self.storages.progress, self.body, patch)?;
+            self.shorten(patch)?;
         }
         if !is_last {
             return Ok(Concluded {
@@ -248,12 +249,19 @@ impl Handling<'_> {
             self.follow_up(state, &earlier, patch)
         } else {
             state.store(self.storages.progress, self.body, patch)?;
+            self.shorten(patch)?;
             Ok(Concluded {
                 conclusion: Conclusion::Outdated,
                 oversized: self.note_attempts(attempts, patch),
                 ..Concluded::FINISHED
             })
         }
+    }
+
+    /// Shortens the messages of records until the annotations of the object fit.
+    fn shorten(&self, patch: &mut Patch) -> Result<(), StorageError> {
+        let progress = self.storages.progress;
+        progress.shorten(self.body, patch, ANNOTATIONS_LIMIT)
     }
 
     /// Adds the attempts of this cycle to the attempted essences. Returns these if they are too large
@@ -427,22 +435,13 @@ fn if_unchanged(body: &Body, merge: Map<String, Value>) -> PatchFn {
 
 /// Rejects an addition to the patch with which the annotations of the object would be too large.
 fn check_size(body: &Body, patch: &Patch, added: &Patch) -> Result<(), StorageError> {
-    let annotations = |patch: &'_ Patch| {
-        let metadata = patch.merge.get("metadata");
-        let annotations = metadata.and_then(|metadata| metadata.get("annotations"));
-        annotations.and_then(Value::as_object).cloned()
-    };
-    let (sent, added) = (annotations(patch), annotations(added));
+    let (sent, added) = (patched_annotations(patch), patched_annotations(added));
     if sent.is_none() && added.is_none() {
         return Ok(());
     }
-    let mut all = body.annotations().clone();
-    all.extend(sent.into_iter().flatten());
-    all.extend(added.into_iter().flatten());
-    let size: usize = all
-        .iter()
-        .filter_map(|(key, value)| Some(key.len() + value.as_str()?.len()))
-        .sum();
+    let mut all = annotations_after(body, patch);
+    all.extend(added.cloned().into_iter().flatten());
+    let size = size_of_annotations(&all);
     if size > ANNOTATIONS_LIMIT {
         let limit = ANNOTATIONS_LIMIT;
         return Err(StorageError::TooLarge { size, limit });

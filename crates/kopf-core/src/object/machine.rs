@@ -9,7 +9,7 @@ use super::echo::{Echo, Overdue, Remaining};
 use super::input::Input;
 use super::moment::Moment;
 use super::plan::{Consistency, PendingPatch};
-use super::progressing::{FinalizerRepeats, Stall};
+use super::progressing::{FinalizerRepeats, Repeats, Stall};
 use super::rules::Rules;
 use super::state::{BackOffReason, BackingOff, NextStep, Snapshot, State, Unsent};
 use crate::cause::EventType;
@@ -33,6 +33,8 @@ pub struct Machine {
     /// Changes of the finalizer in a row that did not last.
     pub(super) finalizer: FinalizerRepeats,
     pub(super) stall: Stall,
+    /// Own writes in a row that came with changes to be handled.
+    pub(super) stamps: Repeats,
     /// The operator is paused, and no event has arrived since.
     pub(super) paused: bool,
 }
@@ -77,6 +79,17 @@ impl Machine {
             State::BackingOff(BackingOff { reason, .. }) => !reason.holds_events(),
             _ => false,
         }
+    }
+
+    /// Notes that an own write came with a change to be handled that it did not contain: admission
+    /// has changed the object.
+    pub fn note_stamp(&mut self, now: Moment) {
+        self.stamps.count(now);
+    }
+
+    /// Notes that an own write came without other changes.
+    pub fn clear_stamps(&mut self) {
+        self.stamps.reset();
     }
 
     /// Takes the part of the state that must outlive the driver of the object.

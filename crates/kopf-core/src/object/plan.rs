@@ -86,6 +86,9 @@ pub enum PendingPatch {
     Empty,
     /// There is something to write.
     Some,
+    /// There is something to write that the change handlers must see: child handlers have changed
+    /// the object, and the same children have woken up change handlers.
+    First,
     /// Transformations of an earlier cycle are to be applied first: the object had changed.
     Carried,
 }
@@ -121,7 +124,8 @@ pub fn plan(facts: &Facts, change: Option<FinalizerChange>, consistency: Consist
     }
     match facts.patch {
         PendingPatch::Empty if !is_consistent => Plan::AwaitEcho,
-        PendingPatch::Some if !is_consistent => Plan::WriteFirst(None),
+        PendingPatch::Some | PendingPatch::First if !is_consistent => Plan::WriteFirst(None),
+        PendingPatch::First if reason.is_handled() => Plan::WriteFirst(None),
         PendingPatch::Carried => Plan::WriteFirst(None),
         _ if reason.is_handled() || facts.outdated => Plan::Handle(reason),
         _ => Plan::Skip(Some(reason)),

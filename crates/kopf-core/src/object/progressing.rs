@@ -24,6 +24,12 @@ impl Repeats {
         (now < until).then_some(until)
     }
 
+    /// Like [`blocked_until`](Self::blocked_until), but the first cycle of this kind does not delay
+    /// the next one.
+    pub(super) fn blocked_after_first(&self, rules: &impl Rules, now: Moment) -> Option<Moment> {
+        (self.cycles > 1).then(|| self.blocked_until(rules, now))?
+    }
+
     /// Counts a cycle of this kind.
     pub(super) fn count(&mut self, now: Moment) {
         self.cycles = self.cycles.saturating_add(1);

@@ -106,6 +106,15 @@ impl PatchFn {
         }
     }
 
+    /// Returns `true` if both are clones of one function.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Plain(one), Kind::Plain(other)) => Arc::ptr_eq(one, other),
+            (Kind::Awaited(one), Kind::Awaited(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
     /// Returns `true` if the function is called again after a conflict.
     pub fn is_repeated_after_conflict(&self) -> bool {
         self.after_conflict == AfterConflict::Repeat

@@ -6,6 +6,7 @@
 //! right order to the right endpoints.
 
 mod calls;
+mod difference;
 mod function;
 mod verification;
 
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 pub use self::calls::{
     Error, JsonCalls, MergeCalls, json_calls, json_calls_between, transform, with_version_test,
 };
+pub use self::difference::subtract_fields;
 pub use self::function::{BoxError, PatchFn, Transformed};
 pub use self::verification::inconsistencies;
 

@@ -1,6 +1,6 @@
 //! Progress in annotations: one JSON string per handler, the default.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::record::{FIELDS, Verbose};
 use super::{ProgressRecord, ProgressStorage, StorageError};
@@ -10,6 +10,9 @@ use crate::essence::{drop_annotation_entries, drop_annotations};
 use crate::keys::{self, KeyNaming};
 use crate::lenient;
 use crate::patch::Patch;
+use crate::sizes::{
+    MESSAGE_LIMIT, annotations_after, cut_or_drop, highest_limit, size_of_annotations,
+};
 
 /// A storage of records in `metadata.annotations`, which all objects have.
 ///
@@ -91,6 +94,43 @@ impl AnnotationsProgressStorage {
             try_json_text(record)
         }
     }
+
+    /// Returns the records of this storage that have a message.
+    fn messages<'a>(&self, annotations: &'a Map<String, Value>) -> Vec<Stored<'a>> {
+        let own = annotations.iter().filter(|(place, value)| {
+            // Plain names are ambiguous, so records are recognised by their content.
+            let is_own = self.naming.prefix().is_empty() || self.naming.owns(place);
+            is_own && is_record(value)
+        });
+        let records = own.filter_map(|(place, value)| {
+            let text = value.as_str()?;
+            let record = ProgressRecord::from_value(&lenient::from_str(text).ok()?)?;
+            record.message.is_some().then_some(Stored {
+                place,
+                text,
+                record,
+            })
+        });
+        records.collect()
+    }
+
+    /// Encodes a record with its message shortened to the limit; the text as it is if that fails.
+    fn shortened(&self, stored: &Stored<'_>, limit: usize) -> String {
+        let message = stored.record.message.as_deref().unwrap_or_default();
+        let record = ProgressRecord {
+            message: cut_or_drop(message, limit),
+            ..stored.record.clone()
+        };
+        self.encode(&record)
+            .unwrap_or_else(|_| stored.text.to_owned())
+    }
+}
+
+/// A record in an annotation.
+struct Stored<'a> {
+    place: &'a str,
+    text: &'a str,
+    record: ProgressRecord,
 }
 
 impl ProgressStorage for AnnotationsProgressStorage {
@@ -180,6 +220,33 @@ impl ProgressStorage for AnnotationsProgressStorage {
             drop_annotation_entries(essence, |key, value| is_touch(key) || is_record(value));
         } else {
             drop_annotations(essence, |key| self.naming.owns(key));
+        }
+        Ok(())
+    }
+
+    fn shorten(&self, body: &Body, patch: &mut Patch, limit: usize) -> Result<(), StorageError> {
+        let annotations = annotations_after(body, patch);
+        let size = size_of_annotations(&annotations);
+        if size <= limit {
+            return Ok(());
+        }
+        let records = self.messages(&annotations);
+        let encoded: usize = records.iter().map(|record| record.text.len()).sum();
+        let room = limit.saturating_sub(size - encoded);
+        let shortened_size = |limit| {
+            let sizes = records
+                .iter()
+                .map(|record| self.shortened(record, limit).len());
+            sizes.sum::<usize>()
+        };
+        let longest = highest_limit(MESSAGE_LIMIT, |limit| shortened_size(limit) <= room);
+        for record in &records {
+            let text = self.shortened(record, longest.unwrap_or_default());
+            if text != record.text {
+                patch
+                    .annotations_mut()
+                    .insert(record.place.to_owned(), Value::from(text));
+            }
         }
         Ok(())
     }

@@ -74,6 +74,12 @@ impl ProgressStorage for MultiProgressStorage {
             .try_for_each(|storage| storage.clear(essence))
     }
 
+    fn shorten(&self, body: &Body, patch: &mut Patch, limit: usize) -> Result<(), StorageError> {
+        self.storages
+            .iter()
+            .try_for_each(|storage| storage.shorten(body, patch, limit))
+    }
+
     fn check_id(&self, id: &str) -> Result<(), StorageError> {
         self.storages
             .iter()

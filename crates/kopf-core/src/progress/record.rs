@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::encoding::to_json_text;
+use crate::sizes::{MESSAGE_LIMIT, cut};
 use crate::timestamp;
 
 /// The progress of one handler in one cause.
@@ -65,6 +66,15 @@ impl ProgressRecord {
             message: text(map, "message"),
             subrefs: subrefs(map),
         })
+    }
+
+    /// Turns the last outcome into a permanent failure.
+    pub fn fail(&mut self, message: &str, now: Timestamp) {
+        self.stopped = Some(now);
+        self.delayed = None;
+        self.success = false;
+        self.failure = true;
+        self.message = Some(cut(message, MESSAGE_LIMIT));
     }
 
     /// Returns the fields in the order of serialisation.

@@ -77,6 +77,10 @@ impl ProgressStorage for SmartProgressStorage {
         self.status.clear(essence)
     }
 
+    fn shorten(&self, body: &Body, patch: &mut Patch, limit: usize) -> Result<(), StorageError> {
+        self.annotations.shorten(body, patch, limit)
+    }
+
     fn check_id(&self, id: &str) -> Result<(), StorageError> {
         self.annotations.check_id(id)
     }

@@ -42,6 +42,12 @@ pub trait ProgressStorage: Send + Sync + Debug {
     /// never a change to be handled.
     fn clear(&self, essence: &mut Value) -> Result<(), StorageError>;
 
+    /// Shortens the messages of records evenly, and then drops them, until the annotations of the
+    /// object have at most this many bytes. Does nothing by default.
+    fn shorten(&self, _body: &Body, _patch: &mut Patch, _limit: usize) -> Result<(), StorageError> {
+        Ok(())
+    }
+
     /// Checks that records can be stored under this id. Called before handlers are registered.
     fn check_id(&self, _id: &str) -> Result<(), StorageError> {
         Ok(())

@@ -327,6 +327,23 @@ pub fn stalled(delay: Duration) -> impl Display {
     })
 }
 
+/// Formats a delay after a change that came with an own write.
+pub fn stamped(field: &str, manager: Option<&str>, delay: Duration) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let delay = seconds(delay);
+        write!(
+            f,
+            "Each write of this operator also changes the field {field:?}, which is handled as an \
+             update, which is written again. An admission webhook probably sets the field"
+        )?;
+        match manager {
+            Some(manager) => write!(f, " (its field manager is {manager:?})")?,
+            None => f.write_str(" (it has no field manager)")?,
+        }
+        write!(f, ". Handling the update in {delay} seconds.")
+    })
+}
+
 /// Formats a delay after the finalizer was reverted.
 pub fn finalizer_reverted(finalizer: &str, delay: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {

@@ -23,10 +23,13 @@ const RESEND_DELAY: Duration = Duration::from_secs(1);
 impl RunnerTask {
     /// Sends the patch and retries after temporary errors. Transformations that conflict with a
     /// newer version of the object are carried over to the next attempt.
-    pub(super) async fn write(&mut self, patch: Patch) {
+    ///
+    /// Returns an error message if the patch is too large for the server: the handler fails.
+    pub(super) async fn write(&mut self, patch: Patch) -> Result<(), String> {
         if patch.is_empty() {
-            return;
+            return Ok(());
         }
+        let size = patch.size();
         let runner = Arc::clone(&self.runner);
         let (object, stopped) = (&runner.object, &runner.stopped);
         let context = &object.daemons.context();
@@ -42,21 +45,30 @@ impl RunnerTask {
             let applied = tokio::select! {
                 biased;
                 applied = applying => applied,
-                () = stopped.cancelled() => return,
+                () = stopped.cancelled() => return Ok(()),
             };
             object.count_patch(&applied);
             match applied {
-                Ok(Applied::Accepted { .. }) => return,
-                Ok(Applied::NotFound) => return logger.debug(wording::PATCH_SKIPPED),
+                Ok(Applied::Accepted { .. }) => return Ok(()),
+                Ok(Applied::NotFound) => {
+                    logger.debug(wording::PATCH_SKIPPED);
+                    return Ok(());
+                }
                 Ok(Applied::Conflict { functions, .. }) => {
                     self.carried = functions;
-                    return;
+                    return Ok(());
                 }
-                Err(Error::NotHeld) => return logger.debug(Error::NotHeld),
+                Err(Error::NotHeld) => {
+                    logger.debug(Error::NotHeld);
+                    return Ok(());
+                }
+                Err(error) if error.exceeded_limit().is_some() => {
+                    return Err(error.too_large(size));
+                }
                 Err(error) if error.is_rejection() || (was_stopped && failures > 0) => {
                     let (label, error) = (runner.label(), error.chain());
                     logger.error(format_args!("The patch of {label} is dropped: {error}"));
-                    return;
+                    return Ok(());
                 }
                 Err(error) => {
                     let delay = delays.get(failures).or(delays.last());
@@ -81,7 +93,12 @@ impl RunnerTask {
                 fns: std::mem::take(&mut self.carried),
                 ..Patch::default()
             };
-            self.write(patch).await;
+            let written = self.write(patch).await;
+            let logger = self.runner.object.logger.local();
+            if let Err(error) = written {
+                let label = self.runner.label();
+                return logger.error(format_args!("The patch of {label} is dropped: {error}"));
+            }
             if self.carried.is_empty() {
                 return;
             }

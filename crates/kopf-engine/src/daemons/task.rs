@@ -234,7 +234,9 @@ impl RunnerTask {
             // Before the write: the cycle that it triggers must not depend on this runner.
             runner.retire();
         }
-        self.write(patch).await;
+        if let Err(message) = self.write(patch).await {
+            return self.fail(&message);
+        }
         match (outcome.is_final, outcome.error) {
             (false, _) => Attempted::Unfinished(outcome.delay),
             (true, None) => Attempted::Succeeded,
@@ -243,6 +245,21 @@ impl RunnerTask {
                 Attempted::Ended
             }
         }
+    }
+
+    /// Ends the runner after an attempt whose patch can never be written.
+    fn fail(&mut self, message: &str) -> Attempted {
+        let runner = Arc::clone(&self.runner);
+        let label = runner.label();
+        let logger = runner.object.logger.about(runner.handler.kind);
+        logger.error(format_args!("{label} failed permanently: {message}"));
+        if self.error.is_none() {
+            let metrics = &runner.object.daemons.context().metrics;
+            self.error = metrics.mark(&runner.handler);
+        }
+        runner.retire();
+        runner.object.state().failures.extend(self.error.take());
+        Attempted::Ended
     }
 
     /// Marks the object as failing while attempts fail.

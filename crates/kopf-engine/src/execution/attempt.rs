@@ -182,8 +182,10 @@ impl Execution {
             return;
         }
         let prior = PriorAttempts::none(self.executor.context.clock.now());
+        let before = self.contributions.before(&self.patch);
         let outcome = self.attempt(handler, prior, None).await;
         self.deliver(handler, &outcome);
+        self.contributions.add(handler, before, &self.patch);
     }
 
     /// Calls a daemon or timer: one attempt, with the result stored in the patch. Counts as

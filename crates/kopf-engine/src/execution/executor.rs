@@ -7,7 +7,7 @@ use kopf_core::handler::HandlerId;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::patch::Patch;
 
-use super::{AttemptLog, BlockingPool, UnsavedRecords};
+use super::{AttemptLog, BlockingPool, Contributions, UnsavedRecords};
 use crate::invocation::{FilterContext, OperatorContext, OwnedObject, SharedPatch, Slot};
 use crate::leading::Pass;
 use crate::logger::ObjectLogger;
@@ -59,6 +59,8 @@ pub(crate) struct Execution {
     pub(super) slot: Slot,
     /// The attempts of this cycle, including sub-handlers.
     pub(crate) attempts: AttemptLog,
+    /// The parts of the patch that belong to single handlers.
+    pub(crate) contributions: Contributions,
     /// The records of sub-handlers for an asynchronous storage.
     pub(crate) unsaved: UnsavedRecords,
     /// The changed child of the object.
@@ -86,6 +88,7 @@ impl Execution {
             memo,
             slot: Slot::default(),
             attempts: AttemptLog::default(),
+            contributions: Contributions::default(),
             unsaved: UnsavedRecords::default(),
             child: None,
             woken: Arc::default(),

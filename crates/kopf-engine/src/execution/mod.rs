@@ -6,6 +6,7 @@
 mod attempt;
 mod attempts;
 mod call;
+mod contributions;
 mod executor;
 mod foreign;
 mod indexed;
@@ -17,6 +18,7 @@ mod unsaved;
 
 pub(crate) use attempt::{AttemptContext, PriorAttempts, RunnerHandles};
 pub(crate) use attempts::AttemptLog;
+pub(crate) use contributions::{Contribution, Contributions};
 pub(crate) use executor::{Execution, Executor};
 pub(crate) use indexed::Indexed;
 pub(crate) use kopf_core::panicking::describe as describe_panic;

@@ -51,9 +51,11 @@ impl Execution {
             let (retries, started) = state.attempt(&handler.id).unwrap_or((0, now));
             let subs = Subs::new(self, handler, parent.cloned());
             let prior = PriorAttempts { retries, started };
+            let before = self.contributions.before(&self.patch);
             // Boxed because rounds of sub-handlers run inside this one.
             let outcome = Box::pin(self.attempt(handler, prior, Some(subs))).await;
             self.deliver(handler, &outcome);
+            self.contributions.add(handler, before, &self.patch);
             state.apply(&handler.id, &outcome, clock.now());
             self.attempts.add(&handler.id, state.record(&handler.id));
         }

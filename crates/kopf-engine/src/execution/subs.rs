@@ -9,20 +9,25 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use kopf_core::body::Body;
 use kopf_core::cause::Reason;
 use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::outcome::HandlerError;
 use kopf_core::patch::Patch;
-use kopf_core::progress::ProgressSession;
 use kopf_core::progress::state::State;
+use kopf_core::progress::{ProgressSession, ProgressStorage};
 use kopf_core::registry::select_from;
+use kopf_core::sizes::{ANNOTATIONS_LIMIT, annotations_size, patched_annotations};
 use kopf_core::sync::Mutex;
 
 use super::pool::ThreadPermit;
 use super::{Execution, warn_unreadable};
 use crate::errors::describe;
 use crate::invocation::{Handler, Hosting, RegistrationError, RunSubHandlers, SubHandlers};
+
+/// Size of the record of a parent without the ids of its sub-handlers and without a message, in bytes.
+const PARENT_SIZE: usize = 512;
 
 /// The sub-handlers of one call of a handler. Cheap to clone: clones belong to the same call.
 #[derive(Debug, Clone)]
@@ -128,19 +133,54 @@ impl Subs {
         );
         state.wake(&execution.woken);
         self.refer(state.ids());
+        if !state.is_stored() {
+            // Nothing is begun that could not be recorded.
+            self.records(&state, session.storage(), body)?;
+            drop(session.take_changes());
+        }
         let round = execution.round_of(Some(self), selected, &mut state);
         let ended = match self.0.permit.get() {
             Some(permit) => execution.executor.pool.wait(permit, round).await,
             None => round.await,
         };
         ended.map_err(framework)?;
-        let mut changes = Patch::default();
-        state
-            .store(session.storage(), body, &mut changes)
-            .map_err(framework)?;
+        let changes = self.records(&state, session.storage(), body)?;
         execution.unsaved.add(session.take_changes());
+        execution.contributions.add_records(changes.clone());
         execution.patch.with(|patch| patch.merge_from(changes));
         Ok(state)
+    }
+
+    /// Returns the changed records of sub-handlers. Fails permanently if there is no room for them
+    /// on the object.
+    fn records(
+        &self,
+        state: &State,
+        storage: &dyn ProgressStorage,
+        body: &Body,
+    ) -> Result<Patch, HandlerError> {
+        let mut patch = self.0.execution.patch.snapshot();
+        let before = patch.clone();
+        state.store(storage, body, &mut patch).map_err(framework)?;
+        let references = self.references();
+        let referred: usize = references.iter().map(|id| id.len() + "\"\",".len()).sum();
+        let parent = referred + PARENT_SIZE;
+        let limit = ANNOTATIONS_LIMIT.saturating_sub(parent);
+        storage
+            .shorten(body, &mut patch, limit)
+            .map_err(framework)?;
+        let records = patch.since(&before);
+        let size = annotations_size(body, &patch) + parent;
+        if patched_annotations(&records).is_none() || size <= ANNOTATIONS_LIMIT {
+            return Ok(records);
+        }
+        // The record of the parent must fit, too.
+        self.refer_only(|id| matches!(storage.fetch(id, body), Ok(Some(_))));
+        let count = references.len();
+        Err(HandlerError::permanent(format!(
+            "the progress of its {count} sub-handlers does not fit: the annotations of the object \
+             would have {size} bytes, and may have {ANNOTATIONS_LIMIT}"
+        )))
     }
 
     /// Executes the sub-handlers that the handler did not execute itself. If the handler has
@@ -165,6 +205,20 @@ impl Subs {
         let mut ancestor = Some(self);
         while let Some(this) = ancestor {
             this.0.references.lock().extend(ids.iter().cloned());
+            ancestor = this.0.outer.as_ref();
+        }
+    }
+
+    /// Removes the ids for which `is_kept` does not hold, also from all ancestors.
+    fn refer_only(&self, is_kept: impl Fn(&str) -> bool) {
+        let dropped: BTreeSet<HandlerId> = self
+            .references()
+            .into_iter()
+            .filter(|id| !is_kept(id))
+            .collect();
+        let mut ancestor = Some(self);
+        while let Some(this) = ancestor {
+            this.0.references.lock().retain(|id| !dropped.contains(id));
             ancestor = this.0.outer.as_ref();
         }
     }

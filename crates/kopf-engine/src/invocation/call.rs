@@ -87,6 +87,17 @@ impl Call {
         self.cause().map_or(&NONE, |cause| &cause.body)
     }
 
+    /// Returns the newest known versions of the existing objects that the object owns, of the kinds
+    /// that handlers of this operator declare as owned, in the order of their last changes. Reads
+    /// memory only.
+    pub fn children(&self) -> Vec<Arc<OwnedObject>> {
+        let cause = self.cause();
+        cause.map_or_else(Vec::new, |cause| {
+            let children = &self.operator.children;
+            children.children_of(&cause.resource, &cause.body)
+        })
+    }
+
     /// Returns the change; only in change handlers.
     pub fn change(&self) -> Option<&Change> {
         self.cause()?.change.as_ref()

@@ -11,6 +11,7 @@ use kopf_core::wording::Style;
 
 use super::memos::MemoCell;
 use super::{Heartbeat, Host, Leftovers, SettingsDraft};
+use crate::child_inboxes::ChildInboxes;
 use crate::clock::Clock;
 use crate::indexing::Indices;
 use crate::known_kinds::KnownKinds;
@@ -44,6 +45,8 @@ pub struct OperatorContext {
     pub(crate) leftovers: Leftovers,
     /// Discovered resources of applied children.
     pub(crate) kinds: KnownKinds,
+    /// The children of handled objects.
+    pub(crate) children: Arc<ChildInboxes>,
     /// The operator's metrics.
     pub(crate) metrics: Metrics,
     /// The style of log messages.
@@ -71,6 +74,7 @@ impl OperatorContext {
             heartbeat: None,
             leftovers: Leftovers::default(),
             kinds: KnownKinds::default(),
+            children: Arc::default(),
             metrics: Metrics::default(),
             style: Style::default(),
         }

@@ -68,6 +68,17 @@ impl SharedPatch {
         drop(former);
     }
 
+    /// Returns a copy of both parts.
+    pub(crate) fn snapshot(&self) -> Patch {
+        self.parts(|parts| {
+            let mut patch = parts.shared.clone();
+            if let Some(front) = &parts.front {
+                patch.merge_from((**front).clone());
+            }
+            patch
+        })
+    }
+
     /// Takes the content of both parts. Later changes are never sent.
     pub fn take(&self) -> Patch {
         let parts = self.parts(std::mem::take);

@@ -49,7 +49,7 @@ impl Driver {
         let (Some(cycle), Some(pass)) = (self.cycle.take(), self.pass.clone()) else {
             return Input::NoVersion;
         };
-        let before = self.patch.clone();
+        let before = (self.patch.clone(), self.origins.contributed.clone());
         let mut cycle = *cycle;
         let handling = self.handle(reason, &mut cycle, pass, permit);
         let failure = match AssertUnwindSafe(handling).catch_unwind().await {
@@ -66,7 +66,8 @@ impl Driver {
             Err(panic) => Error::Panic(describe_panic(&*panic)),
         };
         // A failed cycle writes and saves nothing.
-        self.patch = before;
+        (self.patch, self.origins.contributed) = before;
+        self.origins.recorded.clear();
         self.unsaved = Unsaved::default();
         self.failure = Some(failure);
         Input::Failed
@@ -95,7 +96,7 @@ impl Driver {
             handlers = requested.join(handlers);
         }
         self.supersede(&context, cycle, &handlers, logger)?;
-        let woken: Arc<[HandlerId]> = std::mem::take(&mut self.woken).into();
+        let woken: Arc<[HandlerId]> = std::mem::take(&mut self.origins.woken).into();
         cycle.progress.wake(&woken);
         log_beginning(&cycle.cause, operator.style, logger);
         if handlers.is_empty() {
@@ -114,8 +115,10 @@ impl Driver {
         // From here on, failures must not lose the results of handlers.
         self.patch = execution.patch.take();
         self.unsaved.records = execution.unsaved.take();
+        self.contribute(execution.contributions.take());
         let attempted = attempted?;
-        let attempts = execution.attempts.take();
+        let mut attempts = execution.attempts.take();
+        self.refuse_annotations(cycle, &mut attempts, logger)?;
         self.state
             .note_errors(&operator.metrics, &attempts, &cycle.progress);
         self.conclude_request(&context, cycle);
@@ -123,6 +126,9 @@ impl Driver {
         let mut concluded = self.conclude(&context, cycle, &attempts, runner_exits);
         if let Ok(concluded) = &mut concluded {
             self.note_release(cycle, concluded);
+        }
+        if !is_purged(&concluded) {
+            self.origins.recorded = attempts;
         }
         Ok(self.evaluate(reason, cycle, concluded, attempted, logger))
     }
@@ -326,6 +332,15 @@ impl Driver {
         }
         self.state.attempted = concluded.oversized.map(Box::new);
     }
+}
+
+/// Returns `true` if the patch has no progress records, because all handlers have finished.
+fn is_purged(concluded: &Result<Concluded, Error>) -> bool {
+    let conclusion = concluded.as_ref().map(|concluded| concluded.conclusion);
+    matches!(
+        conclusion,
+        Ok(Conclusion::Finished | Conclusion::UpdateFollows)
+    )
 }
 
 pub(super) fn handling<'a>(context: &'a ResourceContext, cycle: &'a Cycle) -> Option<Handling<'a>> {

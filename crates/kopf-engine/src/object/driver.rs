@@ -7,7 +7,7 @@ use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::handler::HandlerId;
-use kopf_core::object::handling::RunnerExits;
+use kopf_core::object::handling::{Attempted, RunnerExits};
 use kopf_core::object::{BackOffReason, Input, Machine, PendingPatch, State};
 use kopf_core::patch::Patch;
 use serde_json::Value;
@@ -18,10 +18,12 @@ use super::ahead::IndicesWait;
 use super::persisting::Unsaved;
 use super::planning::Cycle;
 use super::runners::Tended;
+use super::stamping::Stamp;
 use super::standby::StandbyOutcome;
 use super::writing::Sending;
 use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
+use crate::execution::Contribution;
 use crate::identity::Identity;
 use crate::indexing::{Blocker, ObjectKey};
 use crate::inspect::{Counted, Guard};
@@ -68,6 +70,8 @@ pub(crate) struct Driver {
     pub(super) is_indexed: bool,
     /// The patch of the current cycle, starting with that of event handlers.
     pub(super) patch: Patch,
+    /// The origins of that patch and of the current cycle.
+    pub(super) origins: Box<Origins>,
     /// The daemons and timers in the current cycle.
     pub(super) tended: Option<Tended>,
     /// The facts of the current cycle.
@@ -86,8 +90,19 @@ pub(crate) struct Driver {
     pub(super) failure: Option<Error>,
     /// Number of consecutive postponements of the cycle because of newer events.
     pub(super) postponed: usize,
+}
+
+/// The origins of the current patch and cycle. Boxed, because most drivers wait and have none.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    /// The parts of the patch that belong to single handlers, one for each.
+    pub(super) contributed: Vec<Contribution>,
+    /// The attempts of the cycle whose records are a part of the patch.
+    pub(super) recorded: Vec<Attempted>,
     /// The handlers to call before their time because a child of the object has changed.
     pub(super) woken: Vec<HandlerId>,
+    /// The change that came with the last write.
+    pub(super) stamp: Option<Stamp>,
 }
 
 impl Driver {
@@ -122,6 +137,7 @@ impl Driver {
             taken: None,
             is_indexed: false,
             patch: Patch::default(),
+            origins: Box::default(),
             tended: None,
             cycle: None,
             runner_exits: RunnerExits::Exited,
@@ -131,7 +147,6 @@ impl Driver {
             response: None,
             failure: None,
             postponed: 0,
-            woken: Vec::new(),
         }
     }
 

@@ -23,6 +23,7 @@ impl Driver {
         let mut drained = self.mailbox.drain();
         let now = self.context.now();
         for version in std::mem::take(&mut drained.superseded) {
+            self.confirm_stamp(&version);
             self.feed(Input::Superseded { version }, &mut permit).await;
         }
         drained
@@ -62,6 +63,9 @@ impl Driver {
             self.feed(Input::Vanished, permit).await;
             return;
         };
+        if let Some(version) = &version {
+            self.confirm_stamp(version);
+        }
         if !taken.is_newest && !self.context.keeps_every_version() {
             // Superseded versions are only processed by event handlers and indices.
             if let Some(version) = version {
@@ -152,9 +156,12 @@ impl Driver {
         self.logger = None;
         self.newest = None;
         self.patch = kopf_core::patch::Patch::default();
+        self.origins.contributed.clear();
+        self.origins.recorded.clear();
         self.unsaved = Unsaved::default();
         self.sending = None;
         self.response = None;
+        self.origins.stamp = None;
         self.cycle = None;
         self.tended = None;
     }

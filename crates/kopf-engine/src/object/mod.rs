@@ -9,6 +9,7 @@ mod context;
 mod driver;
 mod events;
 mod indexing;
+mod oversized;
 mod owning;
 mod performing;
 mod permit;
@@ -18,6 +19,7 @@ mod quiet;
 mod releasing;
 mod retriggering;
 mod runners;
+mod stamping;
 mod standby;
 mod state;
 #[cfg(test)]

@@ -38,8 +38,8 @@ impl Driver {
         let context = Arc::clone(&self.context);
         for child in children {
             for id in context.handlers.woken_by(&child.resource) {
-                if !self.woken.contains(id) {
-                    self.woken.push(Arc::clone(id));
+                if !self.origins.woken.contains(id) {
+                    self.origins.woken.push(Arc::clone(id));
                 }
             }
             let calling = self.call_child_handlers(&body, &child, permit);
@@ -85,5 +85,6 @@ impl Driver {
         }
         permit.reacquire().await;
         self.patch.merge_from(execution.patch.take());
+        self.contribute(execution.contributions.take());
     }
 }

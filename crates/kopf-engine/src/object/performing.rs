@@ -37,6 +37,7 @@ impl Driver {
             Action::Record => self.record_refused(permit).await,
             Action::DropUnsent => {
                 self.sending = None;
+                self.state.carried.clear();
                 let is_finished = self.state.release.is_some();
                 self.report_only(Error::Dropped { is_finished });
             }
@@ -103,7 +104,10 @@ impl Driver {
         };
         let watching = watching::watch(&context, event, &body, memo, pass, &logger, permit);
         match AssertUnwindSafe(watching).catch_unwind().await {
-            Ok(patch) => self.patch.merge_from(patch),
+            Ok((patch, contributions)) => {
+                self.patch.merge_from(patch);
+                self.contribute(contributions);
+            }
             // The rest of the cycle may still succeed.
             Err(panic) => self.report_only(Error::Panic(describe_panic(&*panic))),
         }
@@ -188,6 +192,7 @@ impl Driver {
             Message::PatchSkipped => local.debug(wording::PATCH_SKIPPED),
             Message::ThrottlingOver => local.info(wording::THROTTLING_OVER),
             Message::Stalled(delay) => local.warning(wording::stalled(delay)),
+            Message::Stamped(delay) => self.log_stamp(&local, delay),
             Message::FinalizerReverted(delay) => {
                 let finalizer = &self.context.shared.context.settings.persistence.finalizer;
                 local.warning(wording::finalizer_reverted(finalizer, delay));

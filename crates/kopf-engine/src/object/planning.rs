@@ -8,7 +8,7 @@ use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change, Compared, EventType, Reason, detect};
 use kopf_core::diff::Diff;
 use kopf_core::finalizer;
-use kopf_core::handler::HandlerId;
+use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::object::handling::{Essences, RunnerExits, Storages, fingerprint, validate};
 use kopf_core::object::{AttemptedEssences, Facts, Finalizer, Fingerprint, Input, PendingPatch};
 use kopf_core::progress::state::State;
@@ -165,9 +165,17 @@ impl Driver {
             PendingPatch::Carried
         } else if self.patch.is_empty() && self.unsaved.is_empty() {
             PendingPatch::Empty
+        } else if !self.origins.woken.is_empty() && self.has_child_patch() {
+            PendingPatch::First
         } else {
             PendingPatch::Some
         }
+    }
+
+    /// Returns `true` if child handlers have contributed to the patch.
+    fn has_child_patch(&self) -> bool {
+        let mut contributed = self.origins.contributed.iter();
+        contributed.any(|contribution| contribution.kind == HandlerKind::Child)
     }
 }
 

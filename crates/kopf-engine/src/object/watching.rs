@@ -8,13 +8,13 @@ use kopf_core::patch::Patch;
 
 use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
-use crate::execution::Execution;
+use crate::execution::{Contribution, Execution};
 use crate::invocation::FilterContext;
 use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
-/// Calls all matching handlers in order and returns their patch.
+/// Calls all matching handlers in order and returns their patch, with the part of each.
 pub(super) async fn watch(
     context: &ResourceContext,
     event: EventType,
@@ -23,7 +23,7 @@ pub(super) async fn watch(
     pass: Pass,
     logger: &ObjectLogger,
     permit: &mut ObjectPermit,
-) -> Patch {
+) -> (Patch, Vec<Contribution>) {
     let mut cause = Cause::new(Arc::clone(&context.resource), body.clone());
     cause.event = Some(event);
     let filtering = FilterContext::new(Arc::clone(&context.shared.context), memo.clone(), logger);
@@ -34,7 +34,7 @@ pub(super) async fn watch(
             .error(format_args!("An event handler is skipped: {error}"));
     });
     if handlers.is_empty() {
-        return Patch::default();
+        return Default::default();
     }
     permit.release();
     let execution =
@@ -43,5 +43,5 @@ pub(super) async fn watch(
         execution.once(&handler).await;
     }
     permit.reacquire().await;
-    execution.patch.take()
+    (execution.patch.take(), execution.contributions.take())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::finalizer::{self, Removal};
+use kopf_core::object::handling::Attempted;
 use kopf_core::object::{Covered, FinalizerChange, Input, Moment, Response};
 use kopf_core::patch::{Patch, PatchFn};
 use kopf_core::settled;
@@ -13,8 +14,10 @@ use serde_json::Value;
 use super::driver::{Driver, Version};
 use super::persisting::Unsaved;
 use super::retriggering::is_requested;
+use super::stamping::Intent;
 use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
+use crate::execution::Contribution;
 use crate::leading::Pass;
 use crate::patching::{Applied, Pending};
 
@@ -30,7 +33,13 @@ pub(super) struct Sending {
     /// The removal ends a deletion.
     is_release: bool,
     /// The requests of the patch.
-    pending: Option<Pending>,
+    pub(super) pending: Option<Pending>,
+    /// The parts of the patch that belong to single handlers.
+    pub(super) contributed: Vec<Contribution>,
+    /// The attempts whose records are a part of the patch.
+    recorded: Vec<Attempted>,
+    /// The tracked fields that the patch changes, as far as known.
+    intent: Option<Intent>,
     /// The essence that is stored as handled, if there is no pending work after the write.
     settled: Option<Arc<Value>>,
 }
@@ -62,6 +71,8 @@ impl Driver {
         let untouched = persistence.progress_storage.touch(&body, &mut patch, None);
         self.sending = Some(Box::new(Sending {
             unsaved: std::mem::take(&mut self.unsaved),
+            contributed: std::mem::take(&mut self.origins.contributed),
+            recorded: std::mem::take(&mut self.origins.recorded),
             settled: self.settled.take(),
             removal,
             is_release: change == Some(FinalizerChange::Release),
@@ -80,20 +91,14 @@ impl Driver {
         else {
             return Input::NoVersion;
         };
-        let logger = self.logger(&body).clone();
         let context = Arc::clone(&self.context);
-        let operator = &context.shared.context;
         let saving = sending.save(&context, &body, pass);
-        let pending = match permit.during(saving).await {
-            Ok(pending) => pending,
-            Err(error) => {
-                self.failure = Some(error);
-                self.sending = Some(sending);
-                return Input::WriteFailed { rejected: false };
-            }
-        };
-        let applying = pending.apply(operator, &context.resource, &body, &logger);
-        let applied = permit.during(applying).await;
+        if let Err(error) = permit.during(saving).await {
+            self.failure = Some(error);
+            self.sending = Some(sending);
+            return Input::WriteFailed { rejected: false };
+        }
+        let applied = permit.during(self.apply(&mut sending, &body)).await;
         context.count_patch(&applied);
         match applied {
             Err(error) => {
@@ -110,7 +115,8 @@ impl Driver {
                 if sending.is_release {
                     permit.during(self.erase_elsewhere(&body)).await;
                 }
-                let response = self.respond(response, sending.settled.as_deref(), &body);
+                let settled = sending.settled.as_deref();
+                let response = self.respond(response, settled, sending.intent.as_ref(), &body);
                 Input::Written(response)
             }
             Ok(Applied::Conflict {
@@ -121,7 +127,9 @@ impl Driver {
                 self.state
                     .carried
                     .retain(PatchFn::is_repeated_after_conflict);
-                let response = response.map(|response| self.respond(Some(response), None, &body));
+                self.contribute_carried(sending.contributed);
+                let response =
+                    response.map(|response| self.respond(Some(response), None, None, &body));
                 Input::Conflicted(response)
             }
         }
@@ -132,6 +140,7 @@ impl Driver {
         &mut self,
         response: Option<PatchResponse>,
         settled: Option<&Value>,
+        intent: Option<&Intent>,
         before: &Body,
     ) -> Response {
         let Some(response) = response else {
@@ -140,6 +149,7 @@ impl Driver {
         let after = response.part();
         let is_settled = || settled.is_some_and(|handled| self.is_settled(handled, before, after));
         let judged = Response::new(before, after, is_settled);
+        self.detect_stamp(&response, intent, before);
         self.response = Some(response);
         judged
     }
@@ -179,21 +189,54 @@ impl Sending {
     fn new(patch: Patch) -> Self {
         Self {
             unsaved: Unsaved::default(),
+            intent: Intent::of(&patch),
             patch,
             removal: None,
             is_release: false,
             pending: None,
+            contributed: Vec::new(),
+            recorded: Vec::new(),
             settled: None,
         }
     }
 
-    /// Saves the changes of asynchronous storages, and returns the requests to send.
+    /// Removes a contribution from the requests, and turns the outcome of its handler into a
+    /// permanent failure.
+    pub(super) async fn fail(
+        &mut self,
+        context: &ResourceContext,
+        body: &Body,
+        dropped: &Contribution,
+        message: &str,
+    ) -> Result<(), Error> {
+        let operator = &context.shared.context;
+        let persistence = &operator.settings.persistence;
+        let storage = &persistence.progress_storage;
+        let mut added = Patch::default();
+        let attempt = self.recorded.iter_mut().find(|one| one.id == dropped.id);
+        if let Some(Attempted { id, record }) = attempt {
+            record.fail(message, operator.clock.now());
+            if storage.asynchronous().is_some() {
+                let record = Some(record.clone());
+                self.unsaved.records.insert(id.to_string(), record);
+                self.unsaved.save(persistence, body, &mut added).await?;
+            } else {
+                storage.store(id, record, body, &mut added)?;
+            }
+        }
+        if let Some(pending) = &mut self.pending {
+            pending.replace(&dropped.part, added, &context.resource);
+        }
+        Ok(())
+    }
+
+    /// Saves the changes of asynchronous storages, and prepares the requests to send.
     async fn save(
         &mut self,
         context: &ResourceContext,
         body: &Body,
         pass: Pass,
-    ) -> Result<&mut Pending, Error> {
+    ) -> Result<(), Error> {
         if !pass.may_write() {
             return Err(Error::NotHeld);
         }
@@ -205,10 +248,11 @@ impl Sending {
             ..
         } = self;
         unsaved.save(persistence, body, patch).await?;
-        Ok(self.pending.get_or_insert_with(|| {
+        self.pending.get_or_insert_with(|| {
             Pending::new(std::mem::take(patch), &context.resource, pass)
                 .results_first(persistence.results_first)
                 .removing(removal.take())
-        }))
+        });
+        Ok(())
     }
 }

@@ -14,7 +14,6 @@ use super::{Error, Operator};
 use tracing::warn;
 
 use crate::admission::{self, Webhooks};
-use crate::child_inboxes::ChildInboxes;
 use crate::daemons::{Daemons, killer};
 use crate::definitions;
 use crate::execution::{BlockingPool, Executor};
@@ -118,7 +117,7 @@ fn share(
         assignments: leading::first_assignment(&settings.leading),
         known_peers: KnownPeers::default(),
         barrier: Barrier::default(),
-        child_inboxes: ChildInboxes::default(),
+        child_inboxes: Arc::clone(&context.children),
         memos: Memos::default(),
         ending: root.halt.clone(),
         inspect,

@@ -43,6 +43,10 @@ impl Child {
         )))
     }
 
+    pub(super) fn from_owned(owned: Arc<OwnedObject>) -> Self {
+        Self(owned)
+    }
+
     /// Returns the body.
     pub fn body(&self) -> &Body {
         &self.0.body

@@ -48,6 +48,7 @@ mod admission;
 mod api;
 mod body;
 mod child;
+mod children;
 mod client;
 mod conditions;
 mod context;
@@ -80,6 +81,7 @@ mod view;
 pub use admission::{DryRun, Headers, SslPeer, Subresource, UserInfo, Warnings};
 pub use api::ApiScope;
 pub use child::Child;
+pub use children::Children;
 pub use conditions::Conditions;
 pub use context::{Context, Declared};
 pub(crate) use context::{Front, with_filter_context};
@@ -114,7 +116,7 @@ pub use view::View;
             Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Conditions, Logger, Event, \
             Resource, Client, Api<K>, State<T>, Memo<T>, Index<I>, Settings, \
             SettingsMut, SubHandlers, \
-            Stopped, Live<T>, Child, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
+            Stopped, Live<T>, Child, Children, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
             Option<T> and Result<T, Rejection> of those",
     note = "use `State<T>` for shared values: `Operator::builder().state(…)`"
 )]

@@ -16,6 +16,7 @@ use crate::cause::Reason;
 use crate::handler::HandlerId;
 use crate::outcome::Outcome;
 use crate::patch::Patch;
+use crate::sizes::{MESSAGE_LIMIT, cut};
 
 /// The records of handlers, in the order of loading.
 #[derive(Debug, Default)]
@@ -200,6 +201,11 @@ impl State {
         self.entry(id).map(|entry| &entry.record)
     }
 
+    /// Returns `true` if all records are stored, possibly in another state.
+    pub fn is_stored(&self) -> bool {
+        self.entries.iter().all(|entry| entry.origin.is_some())
+    }
+
     /// Returns the number of finished attempts of an active handler, and the time of its first
     /// selection.
     pub fn attempt(&self, id: &str) -> Option<(u32, Timestamp)> {
@@ -248,7 +254,8 @@ impl State {
             .map(|delay| later(now, delay));
         record.success = outcome.is_final && outcome.error.is_none();
         record.failure = outcome.is_final && outcome.error.is_some();
-        record.message.clone_from(&outcome.error);
+        let message = outcome.error.as_deref();
+        record.message = message.map(|message| cut(message, MESSAGE_LIMIT));
         if !outcome.subrefs.is_empty() {
             record
                 .subrefs
@@ -256,6 +263,17 @@ impl State {
             record.subrefs.sort_unstable();
             record.subrefs.dedup();
         }
+    }
+
+    /// Turns the last outcome of a handler into a permanent failure. Returns `false` if it has no
+    /// record here.
+    pub fn fail(&mut self, id: &str, message: &str, now: Timestamp) -> bool {
+        let entry = self.entries.iter_mut().find(|entry| *entry.id == *id);
+        let Some(entry) = entry.filter(|entry| entry.active) else {
+            return false;
+        };
+        entry.record.fail(message, now);
+        true
     }
 
     /// Stores the active records that have changed, including those of handlers that were not run

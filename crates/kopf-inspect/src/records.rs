@@ -133,7 +133,7 @@ fn known_ids(
     body: &Body,
     stored: &BTreeMap<&str, ProgressRecord>,
 ) -> BTreeSet<String> {
-    let attempted = AttemptedEssences::fetch(&storages.naming, body);
+    let attempted = AttemptedEssences::fetch(&storages.naming.clone().into(), body);
     let request = Request::fetch(&storages.naming, body);
     let subrefs = stored
         .values()

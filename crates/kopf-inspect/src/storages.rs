@@ -209,7 +209,7 @@ impl Storages {
         let extra = base.map(extra_fields).unwrap_or_default();
         let mut essence = self.diffbase.build(body, &extra)?;
         self.progress.clear(&mut essence)?;
-        AttemptedEssences::strip(&self.naming, body, &mut essence);
+        AttemptedEssences::strip(&self.naming.clone().into(), body, &mut essence);
         Request::strip(&self.naming, body, &mut essence);
         if let Some(base) = base
             && is_secret(body)

@@ -5,7 +5,7 @@
 //! beside its progress record. When the cause is over and some of these essences are outdated, the
 //! diff-base is composed so that an update with exactly the missed changes follows.
 //!
-//! Stored in the annotation `<prefix>/attempted-essences` as
+//! Stored in the annotation `<prefix>/attempted-essences`, or beside progress records in the status, as
 //! `{"essences":[…],"attempts":{"<id>":{"essence":0,"started":"…","retries":1}}}`, the oldest essence
 //! first. An attempt counts only while the progress record of its handler has the same `started`
 //! and `retries`: records written by other operators make it void.
@@ -19,16 +19,73 @@ use serde_json::{Map, Value, json};
 use crate::body::Body;
 use crate::encoding::to_json_text;
 use crate::equality::equal;
-use crate::essence::drop_annotations;
-use crate::field::FieldPath;
+use crate::essence::{drop_annotations, drop_empty_stanzas};
+use crate::field::{self, FieldPath, resolve_lenient};
 use crate::keys::KeyNaming;
 use crate::lenient;
 use crate::patch::Patch;
-use crate::progress::ProgressRecord;
+use crate::progress::{ProgressRecord, ProgressStorage};
 use crate::timestamp;
 
 /// The name of the annotation, without its prefix.
 pub const KEY: &str = "attempted-essences";
+
+/// The largest text in a status, in bytes: as much as in annotations.
+const MAX_STATUS_SIZE: usize = 256 * 1024;
+
+/// The place of attempted essences on an object: that of its progress records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    naming: KeyNaming,
+    /// The field of the status, if the records are only in the status. The annotation is then only
+    /// removed: it can be left of another setting.
+    field: Option<FieldPath>,
+}
+
+impl Place {
+    /// Returns the place for this storage: the given annotation, or a field beside the records.
+    pub fn new(naming: KeyNaming, storage: &dyn ProgressStorage) -> Self {
+        let field = storage.status_field().map(|records| {
+            let beside = records.steps().split_last();
+            let parent = beside.map(|(_, parent)| FieldPath::from_iter(parent.iter().cloned()));
+            let parent = parent.filter(|parent| !parent.is_root());
+            parent.unwrap_or_else(|| records.clone()).join(KEY)
+        });
+        Self { naming, field }
+    }
+
+    /// Returns the naming of annotations.
+    pub fn naming(&self) -> &KeyNaming {
+        &self.naming
+    }
+
+    fn keys(&self, body: &Body) -> Vec<String> {
+        self.naming.keys(KEY, body)
+    }
+
+    fn text<'a>(&self, body: &'a Body) -> Option<&'a str> {
+        match &self.field {
+            Some(field) => resolve_lenient(body.value(), field)?.as_str(),
+            None => self.keys(body).iter().find_map(|key| body.annotation(key)),
+        }
+    }
+
+    fn has_annotation(&self, body: &Body) -> bool {
+        !body.annotations().is_empty()
+            && self
+                .keys(body)
+                .iter()
+                .any(|key| body.annotation(key).is_some())
+    }
+}
+
+impl From<KeyNaming> for Place {
+    /// Returns the place in annotations.
+    fn from(naming: KeyNaming) -> Self {
+        let field = None;
+        Self { naming, field }
+    }
+}
 
 /// One attempt of one handler, identified by the progress record it has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,50 +103,58 @@ pub struct AttemptedEssences {
 }
 
 impl AttemptedEssences {
-    /// Reads the annotation. Returns nothing for an absent or unreadable one: then every record
+    /// Reads the stored text. Returns nothing for an absent or unreadable one: then every record
     /// counts as made with the current essence.
-    pub fn fetch(naming: &KeyNaming, body: &Body) -> Self {
-        let keys = naming.keys(KEY, body);
-        let text = keys.iter().find_map(|key| body.annotation(key));
+    pub fn fetch(place: &Place, body: &Body) -> Self {
+        let text = place.text(body);
         text.and_then(Self::parse).unwrap_or_default()
     }
 
-    /// Returns `true` if the object has the annotation.
-    pub fn is_stored(naming: &KeyNaming, body: &Body) -> bool {
-        !body.annotations().is_empty()
-            && naming
-                .keys(KEY, body)
-                .iter()
-                .any(|key| body.annotation(key).is_some())
+    /// Returns `true` if anything is stored on the object.
+    pub fn is_stored(place: &Place, body: &Body) -> bool {
+        place.has_annotation(body) || place.field.is_some() && place.text(body).is_some()
     }
 
-    /// Adds the annotation to the patch, or its removal if there are no attempts.
-    pub fn store(&self, naming: &KeyNaming, body: &Body, patch: &mut Patch) {
+    /// Adds the text to the patch, or its removal if there are no attempts.
+    pub fn store(&self, place: &Place, body: &Body, patch: &mut Patch) {
         let text = (!self.is_empty()).then(|| self.to_text());
-        for key in naming.keys(KEY, body) {
-            let stored = body.annotation(&key);
-            if stored == text.as_deref() {
-                patch.remove_key(&annotation_path(&key));
-            } else {
-                let value = text.as_deref().map_or(Value::Null, Value::from);
-                patch.annotations_mut().insert(key, value);
-            }
+        let annotation = text.as_deref().filter(|_| place.field.is_none());
+        for key in place.keys(body) {
+            put(
+                patch,
+                &annotation_path(&key),
+                body.annotation(&key),
+                annotation,
+            );
         }
-        if text.is_some() {
-            naming.mark(body, patch);
+        if annotation.is_some() {
+            place.naming.mark(body, patch);
+        }
+        if let Some(field) = &place.field {
+            put(patch, field, place.text(body), text.as_deref());
         }
     }
 
-    /// Returns the size of the annotation in bytes.
+    /// Returns `true` if the place has no room: annotations are limited by the server.
+    pub fn is_oversized(&self, place: &Place) -> bool {
+        place.field.is_some() && self.size() > MAX_STATUS_SIZE
+    }
+
+    /// Returns the size of the text in bytes.
     pub fn size(&self) -> usize {
         self.to_text().len()
     }
 
-    /// Removes the annotation from an essence.
-    pub fn strip(naming: &KeyNaming, body: &Body, essence: &mut Value) {
-        if Self::is_stored(naming, body) {
-            let keys = naming.keys(KEY, body);
+    /// Removes the text from an essence.
+    pub fn strip(place: &Place, body: &Body, essence: &mut Value) {
+        if place.has_annotation(body) {
+            let keys = place.keys(body);
             drop_annotations(essence, |key| keys.iter().any(|own| own == key));
+        }
+        if let (Some(field), Value::Object(map)) = (&place.field, &mut *essence)
+            && field::remove(map, field).is_some()
+        {
+            drop_empty_stanzas(essence);
         }
     }
 
@@ -254,6 +319,15 @@ fn settle(
     }
 }
 
+/// Changes a stored text, or leaves it as it is.
+fn put(patch: &mut Patch, path: &FieldPath, stored: Option<&str>, text: Option<&str>) {
+    if stored == text {
+        patch.remove_key(path);
+    } else {
+        patch.set(path, text.map_or(Value::Null, Value::from));
+    }
+}
+
 fn annotation_path(key: &str) -> FieldPath {
     FieldPath::root()
         .join("metadata")
@@ -289,191 +363,4 @@ fn compose(current: Option<&Value>, essences: &[Option<&Value>]) -> Option<Value
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn record(second: i64, retries: u32) -> ProgressRecord {
-        ProgressRecord {
-            started: Timestamp::from_second(second).ok(),
-            retries,
-            ..ProgressRecord::default()
-        }
-    }
-
-    fn essence(value: Value) -> Arc<Value> {
-        Arc::new(value)
-    }
-
-    fn stored(attempted: &AttemptedEssences) -> Body {
-        let mut patch = Patch::default();
-        let body = Body::new(json!({"metadata": {"name": "x"}}));
-        attempted.store(&KeyNaming::default(), &body, &mut patch);
-        let mut value = body.value().clone();
-        json_patch::merge(&mut value, &Value::Object(patch.merge));
-        Body::new(value)
-    }
-
-    #[test]
-    fn annotation_has_a_fixed_format() {
-        let mut attempted = AttemptedEssences::default();
-        attempted.note(
-            "fn",
-            &record(1_767_323_045, 1),
-            &essence(json!({"spec": {"a": 1}})),
-        );
-        let body = stored(&attempted);
-        assert_eq!(
-            body.annotation("kopf.zalando.org/attempted-essences"),
-            Some(concat!(
-                r#"{"attempts":{"fn":{"essence":0,"retries":1,"started":"2026-01-02T03:04:05.000000+00:00"}},"#,
-                r#""essences":[{"spec":{"a":1}}]}"#
-            ))
-        );
-        assert_eq!(
-            AttemptedEssences::fetch(&KeyNaming::default(), &body),
-            attempted
-        );
-    }
-
-    #[test]
-    fn malformed_annotation_counts_as_absent() {
-        for text in [
-            "",
-            "null",
-            "[]",
-            "{",
-            r#"{"essences":1,"attempts":{}}"#,
-            r#"{"essences":[{}],"attempts":{"fn":{"essence":7,"retries":1}}}"#,
-        ] {
-            let body = Body::new(
-                json!({"metadata": {"annotations": {"kopf.zalando.org/attempted-essences": text}}}),
-            );
-            let read = AttemptedEssences::fetch(&KeyNaming::default(), &body);
-            assert!(read.is_empty(), "{text}");
-        }
-    }
-
-    #[test]
-    fn empty_attempts_remove_the_annotation() {
-        let mut attempted = AttemptedEssences::default();
-        attempted.note("fn", &record(1, 1), &essence(json!({})));
-        let body = stored(&attempted);
-        let mut patch = Patch::default();
-        AttemptedEssences::default().store(&KeyNaming::default(), &body, &mut patch);
-        assert_eq!(
-            patch.merge["metadata"]["annotations"]["kopf.zalando.org/attempted-essences"],
-            json!(null)
-        );
-        let mut patch = Patch::default();
-        let bare = Body::new(json!({"metadata": {}}));
-        AttemptedEssences::default().store(&KeyNaming::default(), &bare, &mut patch);
-        assert!(patch.is_empty());
-    }
-
-    #[test]
-    fn attempts_are_void_unless_their_records_confirm_them() {
-        let mut attempted = AttemptedEssences::default();
-        attempted.note("a", &record(1, 1), &essence(json!(1)));
-        attempted.note("b", &record(1, 1), &essence(json!(2)));
-        attempted.note("c", &record(1, 1), &essence(json!(3)));
-        let (same, later) = (record(1, 1), record(1, 2));
-        attempted.validate(|id| match id {
-            "a" => Some(&same),
-            "b" => Some(&later),
-            _ => None,
-        });
-        assert_eq!(attempted.ids().collect::<Vec<_>>(), ["a"]);
-        assert_eq!(attempted.essences.len(), 1);
-    }
-
-    #[test]
-    fn reset_records_confirm_their_essence_until_the_next_attempt() {
-        let mut attempted = AttemptedEssences::default();
-        attempted.note("a", &ProgressRecord::default(), &essence(json!(1)));
-        let (activated, tried) = (record(5, 0), record(5, 1));
-        attempted.validate(|_| Some(&activated));
-        assert_eq!(attempted.ids().collect::<Vec<_>>(), ["a"]);
-        attempted.validate(|_| Some(&tried));
-        assert!(attempted.is_empty());
-    }
-
-    #[test]
-    fn records_confirm_attempts_after_they_were_stored() {
-        let precise = ProgressRecord {
-            started: Timestamp::from_nanosecond(1_767_323_045_678_901_234).ok(),
-            retries: 1,
-            ..ProgressRecord::default()
-        };
-        let text = timestamp::format(precise.started.unwrap());
-        let loaded = ProgressRecord {
-            started: timestamp::parse(&text).ok(),
-            ..precise.clone()
-        };
-        let mut attempted = AttemptedEssences::default();
-        attempted.note("a", &precise, &essence(json!(1)));
-        attempted.validate(|_| Some(&loaded));
-        assert!(!attempted.is_empty());
-    }
-
-    #[test]
-    fn base_has_the_oldest_differing_value_of_each_leaf() {
-        let mut attempted = AttemptedEssences::default();
-        attempted.note(
-            "a",
-            &record(1, 1),
-            &essence(json!({"spec": {"x": 1, "y": 1, "l": [1], "gone": 1}})),
-        );
-        attempted.note(
-            "b",
-            &record(1, 1),
-            &essence(json!({"spec": {"x": 2, "y": 2, "l": [1]}})),
-        );
-        let current = json!({"spec": {"x": 1, "y": 3, "l": [1], "new": {"k": 1}}});
-        assert_eq!(
-            attempted.compose(&current),
-            json!({"spec": {"x": 2, "y": 1, "l": [1], "gone": 1}})
-        );
-        assert_eq!(attempted.outdated(&current).len(), 2);
-        assert_eq!(
-            attempted
-                .outdated(&json!({"spec": {"x": 2, "y": 2, "l": [1]}}))
-                .len(),
-            1
-        );
-    }
-
-    #[test]
-    fn prediction_that_was_reverted_before_is_not_repeated() {
-        let current = json!({"spec": {"cpu": "1", "x": 1}});
-        let predicted = json!({"spec": {"cpu": "1000m", "x": 2, "y": 3}});
-        assert_eq!(settle_prediction(None, &current, &predicted), predicted);
-        let old = json!({"spec": {"cpu": "1000m", "x": 0}});
-        assert_eq!(
-            settle_prediction(Some(&old), &current, &predicted),
-            json!({"spec": {"cpu": "1", "x": 2, "y": 3}})
-        );
-    }
-
-    fn small() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![Just(json!(1)), Just(json!(2)), Just(json!([1]))];
-        leaf.prop_recursive(2, 6, 2, |inner| {
-            proptest::collection::btree_map("[ab]", inner, 0..3)
-                .prop_map(|map| Value::Object(map.into_iter().collect()))
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn base_differs_from_the_current_essence_iff_an_attempt_is_outdated(
-            current in small(), first in small(), second in small(),
-        ) {
-            let mut attempted = AttemptedEssences::default();
-            attempted.note("a", &record(1, 1), &essence(first));
-            attempted.note("b", &record(1, 1), &essence(second));
-            let composed = attempted.compose(&current);
-            prop_assert_eq!(!equal(&composed, &current), !attempted.outdated(&current).is_empty());
-        }
-    }
-}
+mod tests;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::attempted::AttemptedEssences;
+use super::attempted::{AttemptedEssences, Place};
 use super::progressing::Fingerprint;
 use super::releasing::Erasure;
 use crate::body::Body;
@@ -22,7 +22,6 @@ use crate::cause::Reason;
 use crate::diffbase::DiffBaseStorage;
 use crate::equality::equal;
 use crate::handler::HandlerId;
-use crate::keys::KeyNaming;
 use crate::patch::{Patch, PatchFn};
 use crate::progress::state::{Extra, State};
 use crate::progress::{ProgressRecord, ProgressStorage};
@@ -38,25 +37,25 @@ pub struct Storages<'a> {
     pub progress: &'a dyn ProgressStorage,
     /// The diff-base.
     pub diffbase: &'a dyn DiffBaseStorage,
-    /// The annotation with attempted essences.
+    /// The place of attempted essences.
     pub attempted: Tracking<'a>,
 }
 
-/// The use of the annotation with attempted essences.
+/// The use of attempted essences.
 #[derive(Clone, Copy, Debug)]
 pub enum Tracking<'a> {
-    /// Attempted essences are kept in the annotation of this name.
-    On(&'a KeyNaming),
-    /// They are not kept, so that changes can be lost as in the original. An annotation of this name
-    /// that is left of another setting is removed.
-    Off(&'a KeyNaming),
+    /// Attempted essences are kept in this place.
+    On(&'a Place),
+    /// They are not kept, so that changes can be lost as in the original. Those that are left of
+    /// another setting are removed.
+    Off(&'a Place),
 }
 
 impl<'a> Tracking<'a> {
-    /// Returns the name of the annotation if attempted essences are kept.
-    pub fn naming(self) -> Option<&'a KeyNaming> {
+    /// Returns the place if attempted essences are kept.
+    pub fn place(self) -> Option<&'a Place> {
         match self {
-            Self::On(naming) => Some(naming),
+            Self::On(place) => Some(place),
             Self::Off(_) => None,
         }
     }
@@ -141,10 +140,10 @@ pub fn load_attempted(
     body: &Body,
     state: &State,
 ) -> Result<AttemptedEssences, StorageError> {
-    let Some(naming) = storages.attempted.naming() else {
+    let Some(place) = storages.attempted.place() else {
         return Ok(AttemptedEssences::default());
     };
-    let mut attempted = AttemptedEssences::fetch(naming, body);
+    let mut attempted = AttemptedEssences::fetch(place, body);
     validate(&mut attempted, storages, body, state)?;
     Ok(attempted)
 }
@@ -276,12 +275,12 @@ impl Handling<'_> {
         self.store_attempted(attempted, patch)
     }
 
-    /// Removes the annotation with attempted essences if they are not tracked any longer.
+    /// Removes attempted essences if they are not tracked any longer.
     pub fn drop_untracked(&self, patch: &mut Patch) {
-        if let Tracking::Off(naming) = self.storages.attempted
-            && AttemptedEssences::is_stored(naming, self.body)
+        if let Tracking::Off(place) = self.storages.attempted
+            && AttemptedEssences::is_stored(place, self.body)
         {
-            AttemptedEssences::default().store(naming, self.body, patch);
+            AttemptedEssences::default().store(place, self.body, patch);
         }
     }
 
@@ -400,21 +399,21 @@ impl Handling<'_> {
         Ok(None)
     }
 
-    /// Stores the attempted essences; returns them if they are too large for an annotation.
+    /// Stores the attempted essences; returns them if they are too large for the object.
     fn store_attempted(
         &self,
         attempted: AttemptedEssences,
         patch: &mut Patch,
     ) -> Option<AttemptedEssences> {
         self.drop_untracked(patch);
-        let naming = self.storages.attempted.naming()?;
+        let place = self.storages.attempted.place()?;
         let mut added = Patch::default();
-        attempted.store(naming, self.body, &mut added);
-        if check_size(self.body, patch, &added).is_ok() {
+        attempted.store(place, self.body, &mut added);
+        if !attempted.is_oversized(place) && check_size(self.body, patch, &added).is_ok() {
             patch.merge_from(added);
             return None;
         }
-        AttemptedEssences::default().store(naming, self.body, patch);
+        AttemptedEssences::default().store(place, self.body, patch);
         Some(attempted)
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{ProgressRecord, ProgressStorage, StorageError};
 use crate::body::Body;
+use crate::field::FieldPath;
 use crate::patch::Patch;
 
 /// A chain of storages: writes to all of them, reads from the first one that has a record.
@@ -24,6 +25,12 @@ impl MultiProgressStorage {
 }
 
 impl ProgressStorage for MultiProgressStorage {
+    fn status_field(&self) -> Option<&FieldPath> {
+        let mut fields = self.storages.iter().map(|storage| storage.status_field());
+        let first = fields.next()??;
+        fields.all(|field| field.is_some()).then_some(first)
+    }
+
     fn leaves_no_trace(&self) -> bool {
         self.storages
             .iter()

@@ -58,6 +58,10 @@ impl StatusProgressStorage {
 }
 
 impl ProgressStorage for StatusProgressStorage {
+    fn status_field(&self) -> Option<&FieldPath> {
+        Some(&self.field)
+    }
+
     fn fetch(&self, key: &str, body: &Body) -> Result<Option<ProgressRecord>, StorageError> {
         let container = resolve_lenient(body.value(), &self.field);
         let value = container

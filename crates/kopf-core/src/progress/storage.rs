@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{AsyncProgressStorage, ProgressRecord};
 use crate::body::Body;
+use crate::field::FieldPath;
 use crate::patch::Patch;
 pub use crate::storage::StorageError;
 
@@ -57,6 +58,12 @@ pub trait ProgressStorage: Send + Sync + Debug {
     /// that both can be omitted. `false` by default: custom storages may have side effects.
     fn leaves_no_trace(&self) -> bool {
         false
+    }
+
+    /// Returns the field with the records if they are stored only in the status. Other state of the
+    /// framework is then stored beside it instead of in annotations.
+    fn status_field(&self) -> Option<&FieldPath> {
+        None
     }
 
     /// Returns the asynchronous storage behind this one, if there is one: see

@@ -9,6 +9,7 @@ use kopf_core::diff::diff;
 use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage as _};
 use kopf_core::handler::HandlerId;
 use kopf_core::keys::KeyNaming;
+use kopf_core::object::attempted::Place;
 use kopf_core::object::handling::{
     Attempted, Attempts, Conclusion, Essences, Handling, RunnerExits, Storages, Tracking,
     fingerprint, load_attempted,
@@ -106,7 +107,7 @@ pub(crate) struct Operator<R> {
     pub(crate) records_nothing: bool,
     pub(super) progress: AnnotationsProgressStorage,
     diffbase: AnnotationsDiffBaseStorage,
-    naming: KeyNaming,
+    place: Place,
 }
 
 impl<R: Rules> Operator<R> {
@@ -121,7 +122,7 @@ impl<R: Rules> Operator<R> {
             records_nothing: false,
             progress: AnnotationsProgressStorage::default(),
             diffbase: AnnotationsDiffBaseStorage::default(),
-            naming: KeyNaming::default().with_v1(false),
+            place: KeyNaming::default().with_v1(false).into(),
         }
     }
 
@@ -130,9 +131,9 @@ impl<R: Rules> Operator<R> {
             progress: &self.progress,
             diffbase: &self.diffbase,
             attempted: if self.lost_updates {
-                Tracking::Off(&self.naming)
+                Tracking::Off(&self.place)
             } else {
-                Tracking::On(&self.naming)
+                Tracking::On(&self.place)
             },
         }
     }
@@ -153,7 +154,7 @@ impl<R: Rules> Operator<R> {
         let body = Body::new(object.clone());
         let mut essence = self.diffbase.build(&body, &[]).unwrap();
         self.progress.clear(&mut essence).unwrap();
-        AttemptedEssences::strip(&self.naming, &body, &mut essence);
+        AttemptedEssences::strip(&self.place, &body, &mut essence);
         essence
     }
 

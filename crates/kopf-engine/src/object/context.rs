@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::keys::KeyNaming;
+use kopf_core::object::attempted::Place;
 use kopf_core::object::handling::{Storages, Tracking};
 use kopf_core::object::retriggering::Request;
 use kopf_core::object::{AttemptedEssences, Moment, StandardRules};
@@ -53,7 +54,7 @@ pub(crate) struct ResourceContext {
     /// `true` after all indices have been filled once.
     indexed: AtomicBool,
     limit: Option<Semaphore>,
-    attempted: KeyNaming,
+    attempted: Place,
     epoch: Instant,
     /// The host that polls the drivers.
     hosting: Hosting,
@@ -91,7 +92,7 @@ impl ResourceContext {
         let limit = settings.queueing.worker_limit;
         Self {
             limit: limit.map(|limit| Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))),
-            attempted: attempted_naming(settings),
+            attempted: attempted_place(settings),
             rules: StandardRules {
                 echo_timeout: settings.persistence.consistency_timeout,
                 error_delays: settings.queueing.error_delays.clone(),
@@ -170,7 +171,7 @@ impl ResourceContext {
 
     /// Returns the naming of annotations that do not belong to handlers.
     pub(super) fn naming(&self) -> &KeyNaming {
-        &self.attempted
+        self.attempted.naming()
     }
 
     /// Builds the essence of an object, without the state that operators store in it.
@@ -179,7 +180,7 @@ impl ResourceContext {
         let mut essence = storages.diffbase.build(body, &self.handlers.extra_fields)?;
         storages.progress.clear(&mut essence)?;
         AttemptedEssences::strip(&self.attempted, body, &mut essence);
-        Request::strip(&self.attempted, body, &mut essence);
+        Request::strip(self.naming(), body, &mut essence);
         if is_secret(&self.resource) {
             let values = &self.shared.context.settings.persistence.secret_values;
             digest_values(&mut essence, body, values);
@@ -381,9 +382,14 @@ pub(crate) fn stream(
     Stream::new(Arc::new(context), Arc::clone(shared), namespace, options)
 }
 
-/// Attempted essences are stored next to the diff-base, or under the default prefix if the
-/// diff-base is not stored in an annotation.
-fn attempted_naming(settings: &Settings) -> KeyNaming {
-    let storage = &settings.persistence.diffbase_storage;
-    storage.naming().cloned().unwrap_or_default().with_v1(false)
+/// Attempted essences are stored beside progress records in the status; otherwise in an annotation
+/// next to the diff-base, or under the default prefix if the diff-base is not stored in an
+/// annotation.
+fn attempted_place(settings: &Settings) -> Place {
+    let (progress, diffbase) = (
+        &settings.persistence.progress_storage,
+        &settings.persistence.diffbase_storage,
+    );
+    let naming = diffbase.naming().cloned().unwrap_or_default();
+    Place::new(naming.with_v1(false), progress.as_ref())
 }

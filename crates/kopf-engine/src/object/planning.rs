@@ -217,9 +217,9 @@ impl Cycle {
         if !is_tracked && !self.reason().is_some_and(Reason::is_handled) {
             return Ok(());
         }
-        let mut attempted = match (&state.attempted, context.storages().attempted.naming()) {
+        let mut attempted = match (&state.attempted, context.storages().attempted.place()) {
             (Some(kept), _) => (**kept).clone(),
-            (None, Some(naming)) => AttemptedEssences::fetch(naming, body),
+            (None, Some(place)) => AttemptedEssences::fetch(place, body),
             (None, None) => AttemptedEssences::default(),
         };
         let owned = || context.handlers.owned_ids();
@@ -272,9 +272,9 @@ impl Cycle {
 
 /// Returns `true` if there are attempted essences of an earlier cycle.
 fn tracks_attempts(context: &ResourceContext, state: &ObjectState, body: &Body) -> bool {
-    let naming = context.storages().attempted.naming();
+    let place = context.storages().attempted.place();
     state.attempted.is_some()
-        || naming.is_some_and(|naming| AttemptedEssences::is_stored(naming, body))
+        || place.is_some_and(|place| AttemptedEssences::is_stored(place, body))
 }
 
 /// Detects the changes since the diff-base was stored.

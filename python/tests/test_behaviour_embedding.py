@@ -14,7 +14,6 @@ import pytest
 import kopf
 from behaviour import Stage, TIMEOUT, Operator, until
 from kopf._front.registries import SmartOperatorRegistry
-from kopf.testing import KopfRunner
 
 pytestmark = pytest.mark.native
 
@@ -107,7 +106,7 @@ async def test_spawned_tasks(stage: Stage, settings: kopf.OperatorSettings) -> N
     tasks = await kopf.spawn_tasks(clusterwide=True, settings=settings)
     stop = asyncio.Event()
     extra = asyncio.create_task(stop.wait())
-    running = asyncio.create_task(kopf.run_tasks([*tasks, extra]))  # type: ignore[list-item]
+    running = asyncio.create_task(kopf.run_tasks([*tasks, extra]))
     name = await asyncio.to_thread(stage.create)
     await eventually(lambda: calls == [name])
     stop.set()
@@ -384,64 +383,6 @@ def test_thread_locals_survive_between_calls(
         for _ in range(3):
             stage.handled(stage.create())
     assert values == [1, 2, 3]
-
-
-def test_context_variables_reach_handlers(stage: Stage) -> None:
-    import contextvars
-
-    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
-    values = []
-    kopf.on.create("kopfexamples", id="s")(lambda **_: values.append(variable.get()))
-
-    @kopf.on.create("kopfexamples", id="a")
-    async def fn(**_: Any) -> None:
-        values.append(variable.get())
-        variable.set("changed")
-
-    async def main(stop: threading.Event, **kwargs: Any) -> None:
-        variable.set("outer")
-        await kopf.operator(stop_flag=stop, clusterwide=True, standalone=True)
-
-    stop = threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(main(stop)))
-    thread.start()
-    for _ in range(2):
-        stage.handled(stage.create())
-    stop.set()
-    thread.join()
-    assert values == ["outer"] * 4
-
-
-def test_runner_with_a_cluster(stage: Stage, tmp_path: Any, clean_logging: None) -> None:
-    path = tmp_path / "op.py"
-    path.write_text(
-        "import kopf\n"
-        "@kopf.on.create('kopfexamples')\n"
-        "def fn(logger, **_):\n"
-        "    logger.info('hello from the handler')\n"
-    )
-    with KopfRunner(["run", "-A", "--standalone", str(path)], timeout=TIMEOUT) as runner:
-        name = stage.create()
-        stage.handled(name)
-    assert runner.exit_code == 0
-    assert runner.exception is None
-    assert f"[default/{name}] hello from the handler" in runner.output
-
-
-def test_runner_with_a_failing_operator(stage: Stage, tmp_path: Any, clean_logging: None) -> None:
-    path = tmp_path / "op.py"
-    path.write_text(
-        "import kopf\n"
-        "@kopf.on.startup()\n"
-        "def fn(**_):\n"
-        "    raise kopf.PermanentError('no start')\n"
-    )
-    runner = KopfRunner(["run", "-A", "--standalone", str(path)], timeout=TIMEOUT, reraise=False)
-    with runner:
-        until(runner.future.done, "the end")
-    assert runner.exit_code != 0
-    assert runner.exception is not None
-    assert "no start" in runner.output
 
 
 def test_calls_share_wakeups(stage: Stage) -> None:

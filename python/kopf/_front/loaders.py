@@ -14,12 +14,16 @@ from types import TracebackType
 
 from kopf._front import tracebacks
 
-__all__ = ["describe_failure", "preload"]
+__all__ = ["FILE_PREFIX", "describe_failure", "preload"]
 
 logger = logging.getLogger("kopf._cogs.helpers.loaders")
 
 #: The attribute of exceptions with the file or module whose loading raised them.
 _ORIGIN = "__kopf_origin__"
+
+
+#: The beginning of the names of imported files.
+FILE_PREFIX = "__kopf_script_"
 
 
 def preload(paths: Iterable[str], modules: Iterable[str]) -> None:
@@ -65,7 +69,7 @@ def _load_file(number: int, path: str) -> None:
     if os.path.isdir(full):
         raise ImportError(f"Failed loading {path}: it is a directory; use -m for packages")
     sys.path.insert(0, os.path.dirname(full))
-    name = f"__kopf_script_{number}__{path}"
+    name = f"{FILE_PREFIX}{number}__{path}"
     spec = importlib.util.spec_from_file_location(name, full)
     if spec is None or spec.loader is None:
         raise ImportError(f"Failed loading {path}: no module or loader.")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import sys
 import threading
 import types
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
+
+from kopf._front import run_registries
 
 if TYPE_CHECKING:
     import click.testing
@@ -35,7 +39,11 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
         assert runner.exit_code == 0
         assert "expected message" in runner.output
 
-    Reading the result before the exit waits for the command.
+    While the command runs, ``output``, ``stdout`` and ``stderr`` contain what was written so far.
+    Reading the exit code or the exception waits for the end of the command.
+
+    Without `registry`, each run has its own: the handlers of its files, those that are registered by
+    default, and those of imported modules, which are executed only once per process.
     """
 
     _future: _Future
@@ -59,6 +67,7 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
         self._stop = threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._target)
+        self._streams: Any = None
         self._future = concurrent.futures.Future()
 
     def __enter__(self) -> KopfRunner:
@@ -104,14 +113,33 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
 
         from kopf import cli
 
-        controls = cli.CLIControls(
-            registry=self.registry,
-            settings=self.settings,
-            stop_flag=self._stop,
-            loop=loop,
-        )
-        runner = click.testing.CliRunner()
-        return runner.invoke(cli.main, *self.args, **self.kwargs, obj=controls)
+        class Runner(click.testing.CliRunner):
+            @contextlib.contextmanager
+            def isolation(inner, *args: Any, **kwargs: Any) -> Iterator[Any]:
+                with super().isolation(*args, **kwargs) as streams:
+                    self._streams = streams
+                    yield streams
+
+        with run_registries.own(self.registry) as registry:
+            controls = cli.CLIControls(
+                registry=registry,
+                settings=self.settings,
+                stop_flag=self._stop,
+                loop=loop,
+            )
+            return Runner().invoke(cli.main, *self.args, **self.kwargs, obj=controls)
+
+    def _read(self, number: int) -> bytes:
+        """Returns what was written so far: to stdout, to stderr, or to both."""
+        streams = self._streams
+        if streams is None:
+            return b""
+        with contextlib.suppress(Exception):  # replaced or closed at the end of the command
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # Old versions of click have no separate stream for both.
+        stream = streams[number] if number < len(streams) else streams[0]
+        return stream.getvalue() if stream is not None else b""
 
     @property
     def future(self) -> _Future:
@@ -121,27 +149,31 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
     @property
     def output(self) -> str:
         """The mixed stdout and stderr."""
-        return self._future.result().output
+        if self._future.done():
+            return self._future.result().output
+        return _text(self._read(2))
 
     @property
     def stdout(self) -> str:
         """The stdout as text."""
-        return self._future.result().stdout
+        return self._future.result().stdout if self._future.done() else _text(self._read(0))
 
     @property
     def stdout_bytes(self) -> bytes:
         """The stdout as bytes."""
-        return self._future.result().stdout_bytes
+        return self._future.result().stdout_bytes if self._future.done() else self._read(0)
 
     @property
     def stderr(self) -> str:
         """The stderr as text, where log records go."""
-        return self._future.result().stderr
+        return self._future.result().stderr if self._future.done() else _text(self._read(1))
 
     @property
     def stderr_bytes(self) -> bytes:
         """The stderr as bytes."""
-        return self._future.result().stderr_bytes or b""
+        if self._future.done():
+            return self._future.result().stderr_bytes or b""
+        return self._read(1)
 
     @property
     def exit_code(self) -> int:
@@ -157,6 +189,10 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
     def exc_info(self) -> _ExcInfo:
         """The exception of the command with its type and traceback, as in `sys.exc_info()`."""
         return self._future.result().exc_info  # type: ignore[return-value]
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def _drain(loop: asyncio.AbstractEventLoop) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kopf._front import loaders, loggers, loops, sandbox_cli, versions
+from kopf._front import exits, loaders, loggers, loops, sandbox_cli, versions
 from kopf._front.sandbox_cli import reported
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class _Commands(click.Group):
 
         Test runners call `main()` instead, which raises the exceptions.
         """
+        exits.own_process()
         try:
             return super().__call__(*args, **kwargs)
         except Exception as exc:
@@ -332,6 +333,7 @@ def run(
             stop_flag=__controls.stop_flag,
             ready_flag=__controls.ready_flag,
             vault=__controls.vault,
+            handle_signals=True,
             loop=loop,
         )
 

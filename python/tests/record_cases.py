@@ -1,7 +1,7 @@
 """Records the results of the expressions of the ``*_cases.py`` modules from the original.
 
-Run it with an interpreter that has the original, ``pydantic``, ``pyyaml``, ``pykube-ng`` and
-``kubernetes`` installed::
+Run it with an interpreter that has the original, ``pydantic``, ``pyyaml``, ``pykube-ng``,
+``kubernetes`` and ``mypy`` installed::
 
     python python/tests/record_cases.py
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import importlib
 
+import setting_cases
+import type_cases
 from cases import evaluate_all, save
 
 MODULES = {
@@ -23,3 +25,5 @@ if __name__ == "__main__":
     for name, module in MODULES.items():
         cases = importlib.import_module(module)
         save(name, evaluate_all(cases.EXPRESSIONS, cases.namespace))
+    save("settings", setting_cases.defaults())
+    save("types", type_cases.revealed())

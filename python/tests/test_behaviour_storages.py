@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -321,3 +322,38 @@ def test_probes_and_health(stage: Stage, is_failing: bool) -> None:
 
     with stage.operator(liveness_endpoint="http://127.0.0.1:18766/x"):
         assert until(health, "the health") == (500 if is_failing else {"ok": {"n": 1}})
+
+
+@pytest.mark.parametrize("storage", [lambda: kopf.StatusProgressStorage(name="own"), Counting])
+def test_storages_in_the_status_leave_annotations_alone(stage: Stage, storage: Any) -> None:
+    """The state of missed changes is stored beside the progress as well."""
+    settings = kopf.OperatorSettings()
+    settings.persistence.progress_storage = storage()
+    settings.persistence.diffbase_storage = kopf.StatusDiffBaseStorage(name="own")
+    calls: list[str] = []
+    may_succeed = threading.Event()
+
+    @kopf.on.create("kopfexamples", id="first")
+    @kopf.on.update("kopfexamples", id="first")
+    def first(spec: Any, **_: Any) -> None:
+        calls.append(spec["field"])
+
+    @kopf.on.create("kopfexamples", id="second")
+    @kopf.on.update("kopfexamples", id="second")
+    def second(**_: Any) -> None:
+        if not may_succeed.is_set():
+            raise kopf.TemporaryError("wait", delay=0.1)
+
+    def is_tracked(obj: Any) -> bool:
+        assert not obj["metadata"].get("annotations")
+        return "attempted-essences" in obj.get("status", {}).get("own", {})
+
+    with stage.operator(settings=settings):
+        name = stage.create()
+        stage.wait(name, is_tracked)
+        stage.patch(name, {"spec": {"field": "changed"}})
+        until(lambda: stage.get(name)["spec"]["field"] == "changed", "the change")
+        may_succeed.set()
+        until(lambda: calls == ["value", "changed"], "the missed change")
+        obj = stage.wait(name, lambda obj: not is_tracked(obj))
+    assert not obj["metadata"].get("annotations")

@@ -32,6 +32,7 @@ DEFAULTS = {
     "stop_flag": None,
     "ready_flag": None,
     "vault": None,
+    "handle_signals": True,
 }
 
 

@@ -33,6 +33,8 @@ TESTED = {
     "results and patches that are not": "test_behaviour_outcomes.py::test_other_results_fail_the_handler",
     "keys of results and patches": "test_behaviour_outcomes.py::test_keys_of_patches_become_strings",
     "signals": "test_behaviour_failures.py::test_second_signals_exit_immediately_from_blocked_loops",
+    "blocking functions at the exit": "test_behaviour_shutdown.py::test_blocking_functions_do_not_block_the_exit",
+    "cancelling all tasks": "test_behaviour_shutdown.py::test_cancelled_tasks_end_the_operator_with_an_error",
     "`kopf.AiohttpSession`": "test_behaviour_storages.py::test_logins_without_credentials_stop_the_operator",
     "patching of the HTTP layer": "test_shims.py::test_http_layer_is_missing_with_advice",
     "TLS to the API server": "test_differences.py::test_old_versions_of_tls_are_rejected",

@@ -68,9 +68,9 @@ ADDED_SETTINGS = {
 
 # Parameters that only this package has.
 ADDED_PARAMETERS = {
-    "run": ["kw metrics_endpoint=None"],
-    "operator": ["kw metrics_endpoint=None"],
-    "spawn_tasks": ["kw metrics_endpoint=None"],
+    "run": ["kw metrics_endpoint=None", "kw handle_signals=None"],
+    "operator": ["kw metrics_endpoint=None", "kw handle_signals=None"],
+    "spawn_tasks": ["kw metrics_endpoint=None", "kw handle_signals=None"],
 }
 
 # Webhook servers, which have an option that only this package has.

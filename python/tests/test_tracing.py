@@ -1,4 +1,4 @@
-"""Spans of handlers in OpenTelemetry, if the operator uses it."""
+"""Spans of cycles, handlers and requests in OpenTelemetry, if the operator uses it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ pytestmark = pytest.mark.native
 
 
 class Span:
-    def __init__(self, name: str, attributes: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, parent: Span | None, kind: str, attributes: dict[str, Any], started: int,
+    ) -> None:
         self.name = name
+        self.parent = parent
+        self.kind = kind
         self.attributes = attributes
+        self.times = [started]
         self.exceptions: list[BaseException] = []
         self.status: Any = None
         self.has_ended = False
@@ -29,16 +34,23 @@ class Span:
     def set_status(self, status: Any, description: str) -> None:
         self.status = (status, description)
 
-    def end(self) -> None:
+    def set_attributes(self, attributes: dict[str, Any]) -> None:
+        self.attributes.update(attributes)
+
+    def end(self, end_time: int) -> None:
+        assert not self.has_ended
         self.has_ended = True
+        self.times.append(end_time)
 
 
 class Tracer:
     def __init__(self) -> None:
         self.spans: list[Span] = []
 
-    def start_span(self, name: str, attributes: dict[str, Any]) -> Span:
-        span = Span(name, attributes)
+    def start_span(
+        self, name: str, context: Any, kind: str, attributes: dict[str, Any], start_time: int,
+    ) -> Span:
+        span = Span(name, context.get("span"), kind, attributes, start_time)
         self.spans.append(span)
         return span
 
@@ -50,8 +62,12 @@ def tracer(monkeypatch: pytest.MonkeyPatch) -> Tracer:
     current: contextvars.ContextVar[Any] = contextvars.ContextVar("current")
     trace, context = types.ModuleType("trace"), types.ModuleType("context")
     trace.get_tracer = lambda name: tracer  # type: ignore[attr-defined]
-    trace.set_span_in_context = lambda span: span  # type: ignore[attr-defined]
-    trace.get_current_span = lambda: current.get(None)  # type: ignore[attr-defined]
+    trace.set_span_in_context = (  # type: ignore[attr-defined]
+        lambda span, context=None: {**(context or {}), "span": span})
+    trace.get_current_span = lambda: current.get({}).get("span")  # type: ignore[attr-defined]
+    trace.SpanKind = types.SimpleNamespace(  # type: ignore[attr-defined]
+        INTERNAL="internal", CLIENT="client")
+    context.Context = dict  # type: ignore[attr-defined]
     trace.StatusCode = types.SimpleNamespace(ERROR="error")  # type: ignore[attr-defined]
     context.attach = current.set  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", trace)
@@ -99,3 +115,39 @@ def test_the_span_of_a_failed_handler_has_the_error(stage: Stage, tracer: Tracer
     (failed,) = ended()
     assert failed.status == ("error", "never")
     assert isinstance(failed.exceptions[0], kopf.PermanentError)
+
+
+def test_spans_form_one_trace_per_cycle(stage: Stage, tracer: Tracer) -> None:
+    @kopf.on.create("kopfexamples", id="first")
+    async def first(**_: Any) -> None:
+        child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "traced"}}
+        await kopf.apply_child({**child, "metadata": {"name": "traced"}})
+
+    @kopf.on.create("kopfexamples", id="second")
+    def second(**_: Any) -> None:
+        @kopf.subhandler(id="sub")
+        async def sub(**_: Any) -> None:
+            pass
+
+    def ended(name: str) -> list[Span]:
+        return [span for span in tracer.spans if span.name == name and span.has_ended]
+
+    with stage.operator():
+        name = stage.create()
+        stage.handled(name)
+        until(lambda: ended("second/sub") and all(span.has_ended for span in tracer.spans), "the end")
+    (one,), (two,), (sub,) = ended("first"), ended("second"), ended("second/sub")
+    cycle = one.parent
+    assert cycle is not None and cycle.name == "cycle" and cycle.parent is None
+    assert cycle.attributes["k8s.object.name"] == name
+    assert cycle.attributes["kopf.reason"] == "create"
+    assert two.parent is not None and two.parent.name == "cycle"
+    assert sub.parent is two
+    assert one.attributes["kopf.outcome"] == "Succeeded"
+    assert cycle.times[0] <= one.times[0] <= one.times[1] <= cycle.times[1]
+    requests = [span for span in ended("request") if span.parent is one]
+    assert any(span.attributes["url.path"].endswith("/configmaps/traced") for span in requests)
+    assert all(span.kind == "client" for span in requests)
+    writes = [span.attributes["http.request.method"] for span in ended("request")
+              if span.parent is cycle]
+    assert "PATCH" in writes, "the write of the cycle is its child"

@@ -308,6 +308,21 @@ impl PyCall {
         }
     }
 
+    /// Returns the context variables of the object's handlers, if any were set.
+    #[getter]
+    fn variables(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let memo = self.memo.get();
+        memo.downcast_ref::<PyMemo>()?.variables(py)
+    }
+
+    /// Keeps the context variables of the object's handlers.
+    #[setter]
+    fn set_variables(&self, object: Py<PyAny>) {
+        if let Some(memo) = self.memo.get().downcast_ref::<PyMemo>() {
+            memo.set_variables(object);
+        }
+    }
+
     /// Returns the reference to the object, for log records and events. Absent parts are `None`.
     #[getter]
     fn reference<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -338,6 +353,12 @@ impl PyCall {
     fn cycle(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let patch = &self.call()?.patch;
         Ok(cycle(&self.cell_of(py, patch)?)?.object.clone_ref(py))
+    }
+
+    /// Returns the span of the call in OpenTelemetry; `None` if it is not recorded.
+    fn span(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let traced = self.job()?.traced.as_ref();
+        traced.map(|span| span.object(py, &self.front)).transpose()
     }
 
     #[getter]
@@ -474,7 +495,7 @@ impl PyCall {
         owner: &Bound<'_, PyAny>,
         manifest: &Bound<'_, PyAny>,
         force: bool,
-        future: Py<PyAny>,
+        future: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (owner, manifest) = (from_python(owner)?, from_python(manifest)?);
         let operator = Arc::clone(&self.call()?.operator);
@@ -488,9 +509,9 @@ impl PyCall {
             owner: Body::new(owner),
             manifest,
             ownership,
+            span: self.job()?.span(),
         };
-        children::apply(&self.front, child, future);
-        Ok(())
+        children::apply(future.py(), &self.front, child, future.unbind())
     }
 
     /// Takes over the settings, which a startup function may have changed.
@@ -509,9 +530,10 @@ impl PyCall {
         &self,
         specs: Option<Vec<Bound<'_, PyDict>>>,
         lifecycle: Option<&Bound<'_, PyAny>>,
-        future: Py<PyAny>,
+        future: Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        declaring::execute(&self.front, self.call()?, specs, lifecycle, future)
+        let traced = (self.call()?, self.job()?.span());
+        declaring::execute(&self.front, traced, specs, lifecycle, future)
     }
 
     /// Posts a Kubernetes event. The default delays between attempts are those of the settings.

@@ -22,6 +22,7 @@ use pyo3::exceptions::{PyLookupError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
+use tracing::{Instrument as _, Span};
 
 use crate::filters::{Callback, criteria, lifecycle, value_criterion};
 use crate::front::Front;
@@ -118,12 +119,12 @@ pub(crate) fn subs(call: &Call) -> PyResult<&SubHandlers> {
 /// Runs sub-handlers in the thread of the event loop and resolves the future.
 pub(crate) fn execute(
     front: &Arc<Front>,
-    call: &Call,
+    (call, span): (&Call, Span),
     specs: Option<Vec<Bound<'_, PyDict>>>,
     given: Option<&Bound<'_, PyAny>>,
-    future: Py<PyAny>,
+    future: Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let subs = subs(call)?;
+    let (py, subs) = (future.py(), subs(call)?);
     let running = match specs {
         None => subs.execute(),
         Some(specs) => {
@@ -133,8 +134,9 @@ pub(crate) fn execute(
             subs.execute_these(handlers, lifecycle)
         }
     };
-    let resolver = Arc::clone(front);
-    front.host(async move {
+    let (resolver, future) = (Arc::clone(front), future.unbind());
+    let awaited = future.clone_ref(py);
+    let work = async move {
         let result = match running.await {
             Ok(()) => Ok(Value::Null),
             Err(HandlerError::Unfinished { delay }) => {
@@ -148,8 +150,8 @@ pub(crate) fn execute(
             }
         };
         resolve(&resolver, &future, result);
-    });
-    Ok(())
+    };
+    front.host_for(py, &awaited, work.instrument(span))
 }
 
 pub(crate) fn kind(spec: &Bound<'_, PyDict>) -> PyResult<HandlerKind> {

@@ -13,7 +13,7 @@ use crate::call::PyCall;
 use crate::front::Front;
 use crate::job::{Exception, Job};
 use crate::logging::Record;
-use crate::queue::Entry;
+use crate::queue::{Entry, Queue};
 
 /// Limits of one drain, after which other callbacks of the event loop can run.
 const MAX_ENTRIES: usize = 256;
@@ -21,7 +21,7 @@ const MAX_TIME: Duration = Duration::from_millis(5);
 
 /// Processes waiting entries up to the limits.
 pub(crate) fn drain(py: Python<'_>, front: &Arc<Front>) {
-    front.queue.begin_drain();
+    let _draining = Draining::begin(&front.queue);
     tracing::dispatcher::with_default(&front.dispatch, || {
         let begun = Instant::now();
         for _ in 0..MAX_ENTRIES {
@@ -41,7 +41,22 @@ pub(crate) fn drain(py: Python<'_>, front: &Arc<Front>) {
             front.bridge.call_method1(py, "records_dropped", (dropped,)),
         );
     }
-    front.queue.end_drain();
+}
+
+/// A drain in progress. Ends even if an entry panics: otherwise, the loop would never be woken again.
+struct Draining<'a>(&'a Queue);
+
+impl<'a> Draining<'a> {
+    fn begin(queue: &'a Queue) -> Self {
+        queue.begin_drain();
+        Self(queue)
+    }
+}
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        self.0.end_drain();
+    }
 }
 
 fn process(py: Python<'_>, front: &Arc<Front>, entry: Entry) {
@@ -53,6 +68,7 @@ fn process(py: Python<'_>, front: &Arc<Front>, entry: Entry) {
                 report(py, task.call_method0(py, "cancel"));
             }
         }
+        Entry::Span(span, ended) => report(py, span.end(py, front, ended)),
         Entry::Poll(task) => task.poll(),
         Entry::Run(action) => action(py),
         Entry::Heartbeat(sender) => {

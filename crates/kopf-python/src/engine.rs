@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use kopf_core::failure::describe;
 use kopf_core::namespace::{NamespacePattern, Scope};
+use kopf_core::outcome::Attachment;
 use kopf_core::settings::Settings;
 use kopf_core::sync::Mutex;
 use kopf_engine::Operator;
@@ -20,6 +21,7 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Dispatch;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::convert::from_python;
 use crate::declaring::{declarations, get, need};
@@ -55,10 +57,10 @@ impl Engine {
             queue: Arc::clone(&queue),
             takes_all: AtomicBool::new(false),
         });
-        let dispatch = Dispatch::new(ToPython {
+        let dispatch = Dispatch::new(tracing_subscriber::registry().with(ToPython {
             queue: Arc::clone(&queue),
             levels: Arc::clone(&levels),
-        });
+        }));
         let front = Arc::new(Front::new(queue, levels, host, dispatch, bridge));
         Ok(Self {
             front,
@@ -77,9 +79,10 @@ impl Engine {
         drain(py, &self.front);
     }
 
-    /// Sets the effective levels of the loggers, in the order of `logger_names()`.
-    fn set_levels(&self, levels: Vec<i32>) {
-        self.front.levels.set(&levels);
+    /// Sets the effective levels of the loggers, in the order of `logger_names()`, and whether spans
+    /// are recorded.
+    fn set_levels(&self, levels: Vec<i32>, traced: bool) {
+        self.front.levels.set(&levels, traced);
     }
 
     /// Returns the number of wake-ups of the event loop.
@@ -248,19 +251,33 @@ fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
         .enable_all()
         .on_thread_park(move || queue.flush())
         .build();
-    let outcome = match runtime {
+    match runtime {
         Ok(runtime) => {
             let _ = front.runtime.set(runtime.handle().clone());
             let outcome = runtime.block_on(operator.run(Access::Login, stop));
-            // Hanging name lookups must not delay the end.
-            runtime.shutdown_background();
-            outcome.map_err(|error| {
+            let outcome = outcome.map_err(|error| {
                 let exception = Raised::find(&error).map(|raised| raised.exception().clone());
                 (kind_of(&error), describe(&error), exception)
-            })
+            });
+            report_end(front, outcome);
+            // Until the loop has ended, it polls tasks of this runtime, such as requests of handlers
+            // that ignore their cancellation.
+            runtime.block_on(front.queue.closed());
+            // Hanging name lookups must not delay the end.
+            runtime.shutdown_background();
         }
-        Err(error) => Err(("os", format!("cannot start the runtime: {error}"), None)),
-    };
+        Err(error) => {
+            let message = format!("cannot start the runtime: {error}");
+            report_end(front, Err(("os", message, None)));
+        }
+    }
+}
+
+/// The kind of an error, its message, and the exception that caused it.
+type Failure = (&'static str, String, Option<Attachment>);
+
+/// Reports the end of the operator to the event loop.
+fn report_end(front: &Arc<Front>, outcome: Result<(), Failure>) {
     let ended = Arc::clone(front);
     front.queue.push(Entry::Run(Box::new(move |py| {
         let (kind, message, exception) = match outcome {

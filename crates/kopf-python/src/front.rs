@@ -9,9 +9,12 @@ use kopf_core::body::Body;
 use kopf_core::resource::Resource;
 use kopf_core::sync::Mutex;
 use kopf_engine::operator::Declarations;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 use tracing::Dispatch;
 
 use crate::convert::to_python_in_order;
@@ -69,8 +72,31 @@ impl Front {
         Ok(Arc::clone(&engine.get().front))
     }
 
-    /// Runs a future of the engine in the thread of the event loop.
-    pub(crate) fn host(&self, future: impl Future<Output = ()> + Send + 'static) {
+    /// Runs the work for a future of Python in the thread of the event loop. The work must resolve
+    /// the future, and is dropped when the future is done by other means, such as a cancellation.
+    ///
+    /// # Errors
+    /// If the operator has ended: the future would never be resolved.
+    pub(crate) fn host_for(
+        &self,
+        py: Python<'_>,
+        awaited: &Py<PyAny>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> PyResult<()> {
+        let done = CancellationToken::new();
+        let callback = DoneCallback(done.clone());
+        if !self.host(async move {
+            done.run_until_cancelled_owned(work).await;
+        }) {
+            return Err(PyRuntimeError::new_err("the operator has ended"));
+        }
+        awaited.call_method1(py, intern!(py, "add_done_callback"), (callback,))?;
+        Ok(())
+    }
+
+    /// Runs a future of the engine in the thread of the event loop. Returns `false` if the operator
+    /// has ended.
+    pub(crate) fn host(&self, future: impl Future<Output = ()> + Send + 'static) -> bool {
         let future = future.boxed();
         let future: BoxFuture<'static, ()> = match self.runtime.get() {
             Some(runtime) => Box::pin(Entered {
@@ -79,7 +105,7 @@ impl Front {
             }),
             None => future,
         };
-        Task::spawn(&self.queue, future);
+        Task::spawn(&self.queue, future)
     }
 
     /// Returns the `Resource` of Python.
@@ -137,6 +163,17 @@ pub(crate) fn describe<'py>(py: Python<'py>, resource: &Resource) -> PyResult<Bo
     fields.set_item("preferred", resource.preferred)?;
     fields.set_item("verbs", &resource.verbs)?;
     Ok(fields)
+}
+
+/// The callback of a future of Python, which ends the work for it.
+#[pyclass(frozen, module = "kopf._kopf")]
+struct DoneCallback(CancellationToken);
+
+#[pymethods]
+impl DoneCallback {
+    fn __call__(&self, _future: &Bound<'_, PyAny>) {
+        self.0.cancel();
+    }
 }
 
 /// A future that is polled in the context of the engine's runtime.

@@ -19,14 +19,15 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Polls a future in the thread of the event loop until it is ready.
-    pub(crate) fn spawn(queue: &Arc<Queue>, future: BoxFuture<'static, ()>) {
+    /// Polls a future in the thread of the event loop until it is ready. Returns `false` if the
+    /// loop has ended.
+    pub(crate) fn spawn(queue: &Arc<Queue>, future: BoxFuture<'static, ()>) -> bool {
         let task = Arc::new(Self {
             future: Mutex::new(Some(future)),
-            is_queued: AtomicBool::new(false),
+            is_queued: AtomicBool::new(true),
             queue: Arc::clone(queue),
         });
-        task.wake();
+        queue.push(Entry::Poll(task))
     }
 
     /// Polls the task once. Called only by the drain.
@@ -61,6 +62,7 @@ pub(crate) struct LoopHost {
 
 impl Host for LoopHost {
     fn spawn(&self, task: Hosted) {
+        // Without a loop, the task is dropped, which fails it.
         Task::spawn(&self.queue, Box::pin(task));
     }
 

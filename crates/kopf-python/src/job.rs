@@ -7,9 +7,11 @@ use kopf_core::sync::Mutex;
 use kopf_engine::invocation::{Call, HandlerResult, Invoke, Work};
 use pyo3::prelude::*;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use crate::front::Front;
 use crate::queue::Entry;
+use crate::traces::Traced;
 
 /// A user's function.
 pub(crate) struct Function {
@@ -31,6 +33,8 @@ impl Invoke for Invocation {
             function: Arc::clone(&self.0),
             result: Mutex::new(Some(sender)),
             phase: Mutex::new(Phase::Queued),
+            traced: Traced::current(),
+            span: Mutex::new(Some(Span::current())),
         });
         let queue = Arc::clone(&self.0.front.queue);
         queue.push(Entry::Start(Arc::clone(&job)));
@@ -52,6 +56,10 @@ pub(crate) struct Job {
     pub(crate) function: Arc<Function>,
     result: Mutex<Option<oneshot::Sender<HandlerResult>>>,
     phase: Mutex<Phase>,
+    /// The span of the call, if it is recorded.
+    pub(crate) traced: Option<Arc<Traced>>,
+    /// The same span, kept open until the end of the call.
+    span: Mutex<Option<Span>>,
 }
 
 enum Phase {
@@ -99,8 +107,15 @@ impl Job {
         matches!(*self.phase.lock(), Phase::Cancelled)
     }
 
+    /// Returns the span of the call, for work that the call requests.
+    pub(crate) fn span(&self) -> Span {
+        self.span.lock().clone().unwrap_or_else(Span::none)
+    }
+
     /// Passes the result to the engine. Later results are ignored.
     pub(crate) fn finish(&self, result: HandlerResult) {
+        let span = self.span.lock().take();
+        drop(span);
         let sender = self.result.lock().take();
         if let Some(sender) = sender {
             let _ = sender.send(result);

@@ -37,6 +37,7 @@ mod settings;
 mod shipping;
 mod stopping;
 mod storages;
+mod traces;
 mod webhooks;
 
 /// The native part of `kopf`.

@@ -1,8 +1,8 @@
-//! Forwarding of log records from the engine to Python's `logging`.
+//! Forwarding of log records from the engine to Python's `logging`, and of spans to OpenTelemetry.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::UNIX_EPOCH;
 
 use kopf_core::outcome::Attachment;
@@ -11,9 +11,13 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record as SpanRecord};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::queue::{Entry, Queue};
 use crate::raised::take_displayed;
+use crate::traces::{self, Fields, TARGET, Traced};
 
 /// Names of the original's loggers by prefixes of targets. The first match is used.
 const LOGGERS: [(&str, &str); 16] = [
@@ -47,22 +51,30 @@ pub(crate) fn logger_names() -> Vec<&'static str> {
 }
 
 /// Effective levels of the loggers in the numbers of Python. Refreshed by the drain.
-pub(crate) struct Levels([AtomicI32; LOGGERS.len()]);
+pub(crate) struct Levels {
+    loggers: [AtomicI32; LOGGERS.len()],
+    /// `true` if the operator uses OpenTelemetry.
+    traced: AtomicBool,
+}
 
 impl Levels {
     pub(crate) fn new() -> Self {
-        Self(std::array::from_fn(|_| AtomicI32::new(0)))
-    }
-
-    /// Sets the levels in the order of the names.
-    pub(crate) fn set(&self, levels: &[i32]) {
-        for (own, level) in self.0.iter().zip(levels) {
-            own.store(*level, Ordering::Relaxed);
+        Self {
+            loggers: std::array::from_fn(|_| AtomicI32::new(0)),
+            traced: AtomicBool::new(false),
         }
     }
 
+    /// Sets the levels in the order of the names, and whether spans are recorded.
+    pub(crate) fn set(&self, levels: &[i32], traced: bool) {
+        for (own, level) in self.loggers.iter().zip(levels) {
+            own.store(*level, Ordering::Relaxed);
+        }
+        self.traced.store(traced, Ordering::Relaxed);
+    }
+
     fn is_enabled(&self, logger: usize, level: i32) -> bool {
-        self.0
+        self.loggers
             .get(logger)
             .is_some_and(|own| level >= own.load(Ordering::Relaxed))
     }
@@ -81,35 +93,64 @@ pub(crate) struct Record {
     pub(crate) attachment: Option<Attachment>,
 }
 
-/// A subscriber that pushes records to the queue. One per operator, for the threads of its engine.
+/// A layer that pushes records and spans to the queue. One per operator, for the threads of its
+/// engine.
 pub(crate) struct ToPython {
     pub(crate) queue: Arc<Queue>,
     pub(crate) levels: Arc<Levels>,
 }
 
-impl Subscriber for ToPython {
+impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for ToPython {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        match logger_of(metadata.target()) {
-            // Levels can change at runtime.
-            Some(_) if !metadata.is_span() => Interest::sometimes(),
-            _ => Interest::never(),
+        let is_forwarded = match logger_of(metadata.target()) {
+            Some(_) => !metadata.is_span() || metadata.target() == TARGET,
+            None => false,
+        };
+        // Levels can change at runtime, and OpenTelemetry can be imported.
+        if is_forwarded {
+            Interest::sometimes()
+        } else {
+            Interest::never()
         }
     }
 
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        if metadata.target() == TARGET {
+            return self.levels.traced.load(Ordering::Relaxed);
+        }
         logger_of(metadata.target())
             .is_some_and(|logger| self.levels.is_enabled(logger, number(*metadata.level())))
     }
 
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else {
+            return;
+        };
+        let parent = span.parent();
+        let parent = parent.and_then(|parent| parent.extensions().get::<Arc<Traced>>().cloned());
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        let traced = Traced::new(span.name(), parent, fields);
+        span.extensions_mut().insert(Arc::new(traced));
     }
 
-    fn record(&self, _: &Id, _: &SpanRecord<'_>) {}
+    fn on_record(&self, id: &Id, values: &SpanRecord<'_>, context: Context<'_, S>) {
+        let span = context.span(id);
+        let traced = span.and_then(|span| span.extensions().get::<Arc<Traced>>().cloned());
+        if let Some(traced) = traced {
+            traced.record(|fields| values.record(fields));
+        }
+    }
 
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let span = context.span(&id);
+        let traced = span.and_then(|span| span.extensions_mut().remove::<Arc<Traced>>());
+        if let Some(traced) = traced {
+            self.queue.push(Entry::Span(traced, traces::now()));
+        }
+    }
 
-    fn event(&self, event: &Event<'_>) {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
         let Some(logger) = logger_of(metadata.target()) else {
             return;
@@ -130,10 +171,6 @@ impl Subscriber for ToPython {
         record.logger = renamed(logger, &record.message);
         self.queue.push(Entry::Log(record));
     }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
 }
 
 impl Visit for Record {

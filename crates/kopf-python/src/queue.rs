@@ -17,12 +17,14 @@ use std::thread::ThreadId;
 use kopf_core::sync::Mutex;
 use pyo3::Python;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::hosting::Task;
 use crate::job::Job;
 use crate::logging::Record;
+use crate::traces::Traced;
 
-/// Maximum number of waiting log records. More are dropped, and their number is logged.
+/// Maximum number of waiting log records and spans. More are dropped, and their number is logged.
 const MAX_RECORDS: usize = 10_000;
 
 /// Number of waiting entries at which the engine's thread wakes the loop before becoming idle.
@@ -40,8 +42,17 @@ pub(crate) enum Entry {
     Poll(Arc<Task>),
     /// Anything else.
     Run(Box<dyn FnOnce(Python<'_>) + Send>),
+    /// A span that has ended at this time, in nanoseconds since the epoch.
+    Span(Arc<Traced>, u64),
     /// A check of the event loop by the health endpoint.
     Heartbeat(oneshot::Sender<()>),
+}
+
+impl Entry {
+    /// Returns `true` if the entry can be dropped.
+    fn is_record(&self) -> bool {
+        matches!(self, Self::Log(_) | Self::Span(..))
+    }
 }
 
 /// The queue. It is closed at the end of its loop; later entries are dropped.
@@ -51,6 +62,7 @@ pub(crate) struct Queue {
     writer: UnixStream,
     /// The thread that calls [`flush`](Self::flush) before it waits.
     engine: OnceLock<ThreadId>,
+    closed: CancellationToken,
     wakeups: AtomicU64,
     dropped: AtomicU64,
 }
@@ -87,6 +99,7 @@ impl Queue {
             reader,
             writer,
             engine: OnceLock::new(),
+            closed: CancellationToken::new(),
             wakeups: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         })
@@ -106,7 +119,7 @@ impl Queue {
             drop(entry);
             return false;
         }
-        if matches!(entry, Entry::Log(_)) {
+        if entry.is_record() {
             if state.records >= MAX_RECORDS {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
                 return true;
@@ -166,7 +179,7 @@ impl Queue {
     pub(crate) fn pop(&self) -> Option<Entry> {
         let mut state = self.lock();
         let entry = state.entries.pop_front()?;
-        if matches!(entry, Entry::Log(_)) {
+        if entry.is_record() {
             state.records -= 1;
         }
         Some(entry)
@@ -187,6 +200,11 @@ impl Queue {
         self.signal();
     }
 
+    /// Waits until the loop has ended.
+    pub(crate) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
     /// Drops all entries, including later ones.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
@@ -194,6 +212,7 @@ impl Queue {
         let entries = std::mem::take(&mut state.entries);
         drop(state);
         drop(entries);
+        self.closed.cancel();
     }
 
     /// Returns the number of wake-ups of the loop.

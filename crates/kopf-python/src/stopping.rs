@@ -42,13 +42,13 @@ impl StopFlag {
 
     /// Waits in the event loop. Resolves the future with the value of the flag.
     #[pyo3(signature = (future, timeout=None))]
-    fn wait_into(&self, future: Py<PyAny>, timeout: Option<f64>) {
+    fn wait_into(&self, py: Python<'_>, future: Py<PyAny>, timeout: Option<f64>) -> PyResult<()> {
         let (stopped, front) = (self.stopped.clone(), Arc::clone(&self.front));
-        let limit = timeout.map(limit);
-        self.front.host(async move {
+        let (limit, awaited) = (timeout.map(limit), future.clone_ref(py));
+        self.front.host_for(py, &awaited, async move {
             let is_set = stopped.wait(limit).await;
             resolve(&front, &future, Ok(is_set.into()));
-        });
+        })
     }
 }
 

@@ -36,7 +36,14 @@ pub(crate) fn progress(
     let described = bridge.call_method1("describe_progress_storage", (storage,))?;
     if described.is_none() {
         front.host.takes_all.store(true, Ordering::Relaxed);
-        return Ok(Arc::new(PyStorage::new(front, storage)));
+        let field = bridge.call_method1("status_field", (storage,))?;
+        let field: Option<Vec<String>> = field.extract()?;
+        let storage = PyStorage::new(front, storage);
+        let status_field = field.map(FieldPath::from_iter);
+        return Ok(Arc::new(PyStorage {
+            status_field,
+            ..storage
+        }));
     }
     let spec = described.cast::<PyDict>()?;
     Ok(match &*need::<String>(spec, "kind")? {
@@ -122,6 +129,8 @@ struct PyStorage {
     front: Arc<Front>,
     storage: Py<PyAny>,
     name: String,
+    /// The field with the progress records, if they are stored in the status.
+    status_field: Option<FieldPath>,
 }
 
 impl PyStorage {
@@ -131,6 +140,7 @@ impl PyStorage {
             front: Arc::clone(front),
             storage: storage.clone().unbind(),
             name: name.map(|name| name.to_string()).unwrap_or_default(),
+            status_field: None,
         }
     }
 
@@ -168,6 +178,10 @@ impl PyStorage {
 }
 
 impl ProgressStorage for PyStorage {
+    fn status_field(&self) -> Option<&FieldPath> {
+        self.status_field.as_ref()
+    }
+
     fn fetch(&self, key: &str, body: &Body) -> Result<Option<ProgressRecord>, StorageError> {
         self.ask("fetch", |bridge, storage| {
             let body = self.body(bridge.py(), body)?;

@@ -11,7 +11,7 @@ use kopf_core::admission::{
 };
 use kopf_core::sync::Mutex;
 use kopf_webhooks::{AutoTunnel, NgrokTunnel, Server, Verify};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::Value;
@@ -186,7 +186,7 @@ impl PyServing {
         webhook: Option<String>,
         headers: &Bound<'_, PyAny>,
         sslpeer: &Bound<'_, PyAny>,
-        future: Py<PyAny>,
+        future: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (review, order) = from_python_in_order(review)?;
         let mut incoming = Incoming::new(review);
@@ -202,7 +202,9 @@ impl PyServing {
             incoming.sslpeer = Some(from_python(sslpeer)?);
         }
         let (operator, front) = (Arc::clone(&self.operator), Arc::clone(&self.front));
-        self.front.host(async move {
+        let (py, future) = (future.py(), future.unbind());
+        let awaited = future.clone_ref(py);
+        self.front.host_for(py, &awaited, async move {
             let result = operator.review(incoming).await;
             let result = result.map_err(|refusal| {
                 let kind = match refusal {
@@ -214,17 +216,17 @@ impl PyServing {
                 Failure::Other(kind, refusal.to_string())
             });
             resolve(&front, &future, result);
-        });
-        Ok(())
+        })
     }
 
     /// Detects a local cluster. Resolves the future with the name of this machine in it.
-    fn guess_host(&self, future: Py<PyAny>) {
+    fn guess_host(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
         let (operator, front) = (Arc::clone(&self.operator), Arc::clone(&self.front));
-        self.front.host(async move {
+        let awaited = future.clone_ref(py);
+        self.front.host_for(py, &awaited, async move {
             let host = kopf_webhooks::guess_host(&*operator).await;
             resolve(&front, &future, Ok(host.into()));
-        });
+        })
     }
 
     /// Resolves the future with the namespace of the operator, or `None`.
@@ -312,7 +314,7 @@ impl NativeServer {
         });
         let serving = Arc::clone(&forwarding);
         let owner = Arc::clone(&front);
-        front.host(async move {
+        let is_running = front.host(async move {
             let served = Arc::new(server).serve(serving, shutdown).await;
             if let (Err(error), Some(future)) = (&served, forwarding.announced.lock().take()) {
                 let failure = Failure::Other("internal", error.to_string());
@@ -320,6 +322,9 @@ impl NativeServer {
             }
             resolve(&owner, &ended, Ok(Value::Null));
         });
+        if !is_running {
+            return Err(PyRuntimeError::new_err("the operator has ended"));
+        }
         Ok(result)
     }
 

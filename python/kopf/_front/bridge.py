@@ -17,10 +17,11 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kopf._front import (
-    answers, execution, forks, invocation, lowering, patches, serving, tracing, typed,
+    answers, execution, forks, invocation, lowering, patches, serving, threads, tracing, typed,
+    variables,
 )
 from kopf._front.causes import cause_var
 from kopf._front.credentials import AiohttpSession, ConnectionInfo
@@ -46,6 +47,9 @@ DAEMON_THREADS = 512
 
 #: Maximum number of functions with cached annotations. Sub-handlers are often new functions.
 MAX_PLANS = 1000
+
+_Future = asyncio.Future[Any] | concurrent.futures.Future[Any]
+_FutureT = TypeVar("_FutureT", asyncio.Future[Any], concurrent.futures.Future[Any])
 
 #: Handlers whose results are ignored.
 _WITHOUT_RESULTS = (WatchingHandler, ChildHandler)
@@ -84,7 +88,12 @@ class Bridge(answers.Answers, serving.ServingMixin):
         #: Outcomes of the last calls of activity handlers, by activities and ids.
         self.outcomes: dict[str, dict[str, Outcome]] = {}
         self._plans: dict[Any, typed.Plan | None] = {}
+        #: Context variables of activities, by the names of their tasks.
+        self.variables: dict[str, variables.Variables] = {}
         self._daemon_pool: concurrent.futures.Executor | None = None
+        self._is_exiting = False
+        #: Futures that only the engine resolves.
+        self._pending: set[_Future] = set()
         self._finishing: set[asyncio.Task[None]] = set()
         self._serving: set[asyncio.Task[None]] = set()
 
@@ -95,15 +104,19 @@ class Bridge(answers.Answers, serving.ServingMixin):
         handler = cast(Handler, native.handler)
         cause = invocation.make_cause(self, native, handler)
         call = CurrentCall(self, native, handler, cause, invocation.new_subregistry(handler))
-        context = self.context.copy()
+        call.variables = variables.shared_by(call)
+        call.before = call.variables.context
+        context = call.before.copy()
         context.run(_enter, call)
         call.span = tracing.begin(call, context)
         kwargs = invocation.make_kwargs(native, handler, cause, is_async=native.is_async)
         if native.is_async:
             coro = self._run_async(call, kwargs)
+            name = variables.task_name(native, handler)
             if sys.version_info >= (3, 12):
-                return asyncio.Task(coro, loop=self.loop, context=context, eager_start=True)
-            return self.loop.create_task(coro, context=context)
+                return asyncio.Task(
+                    coro, loop=self.loop, name=name, context=context, eager_start=True)
+            return self.loop.create_task(coro, name=name, context=context)
         self._executor(handler).submit(context.run, self._run_sync, call, kwargs)
         return None
 
@@ -111,10 +124,8 @@ class Bridge(answers.Answers, serving.ServingMixin):
         execution = self.settings.execution
         if isinstance(handler, SpawningHandler) and not execution.has_own_executor():
             if self._daemon_pool is None:
-                self._daemon_pool = concurrent.futures.ThreadPoolExecutor(
-                    max_workers=execution.max_workers or DAEMON_THREADS,
-                    thread_name_prefix="kopf-daemon",
-                )
+                workers = execution.max_workers or DAEMON_THREADS
+                self._daemon_pool = threads.ShrinkingExecutor(workers)
             return self._daemon_pool
         return execution.executor
 
@@ -124,8 +135,10 @@ class Bridge(answers.Answers, serving.ServingMixin):
             if call.subregistry is not None and call.subregistry._handlers and not self.is_forked:
                 await execution.run(call, call.subregistry.get_all_handlers())
         except BaseException as exc:
+            variables.keep(call)
             self._fail(call, exc)
         else:
+            variables.keep(call)
             self._finish(call, result)
 
     def _run_sync(self, call: CurrentCall, kwargs: dict[str, Any]) -> None:
@@ -316,13 +329,19 @@ class Bridge(answers.Answers, serving.ServingMixin):
                 native.fail("permanent", message)
             case asyncio.CancelledError() if native.is_cancelled:
                 native.fail("cancelled", message)
-            case BaseException() if not isinstance(exc, Exception | asyncio.CancelledError):
+            case BaseException() if self._ends(exc):
                 # The exception is logged when the operator stops. The handler is called again by
                 # the next process.
                 delay = _seconds(self.settings.execution.default_backoff)
                 native.fail("temporary", f"{exc!r}. The operator exits.", delay=delay)
             case _:
                 native.fail("arbitrary", message, exception=_trimmed(exc))
+
+    def _ends(self, exc: BaseException) -> bool:
+        """Returns ``True`` for exceptions that end the operator, or that its end has caused."""
+        if isinstance(exc, concurrent.futures.CancelledError):
+            return self._is_exiting
+        return not isinstance(exc, Exception | asyncio.CancelledError)
 
     # Records.
 
@@ -387,12 +406,25 @@ class Bridge(answers.Answers, serving.ServingMixin):
         """Removes an object from an index."""
         self.indexers[cast(Any, id)].discard(cast(Any, (key,)))
 
-    def resolve(self, future: asyncio.Future[Any], value: Any) -> None:
+    def new_future(self) -> asyncio.Future[Any]:
+        """Returns a future for a result of the engine. Cancelled at the end of the operator."""
+        return self._track(self.loop.create_future())
+
+    def new_blocking_future(self) -> concurrent.futures.Future[Any]:
+        """Same as :meth:`new_future`, for functions in threads."""
+        return self._track(concurrent.futures.Future())
+
+    def _track(self, future: _FutureT) -> _FutureT:
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        return future
+
+    def resolve(self, future: _Future, value: Any) -> None:
         """Resolves a future, unless it is cancelled."""
         if not future.done():
             future.set_result(value)
 
-    def reject(self, future: asyncio.Future[Any], kind: str, detail: Any) -> None:
+    def reject(self, future: _Future, kind: str, detail: Any) -> None:
         """Fails a future, unless it is cancelled."""
         if future.done():
             return
@@ -425,13 +457,26 @@ class Bridge(answers.Answers, serving.ServingMixin):
         self.outcomes = {}
         vars(self).pop("engine", None)
 
+    def cancel_blocking(self) -> None:
+        """Cancels the requests for which threads wait: the threads cannot be cancelled themselves."""
+        self._is_exiting = True
+        for future in list(self._pending):
+            if isinstance(future, concurrent.futures.Future):
+                future.cancel()
+
     def close(self) -> None:
-        """Shuts down the threads of daemons."""
+        """Cancels the requests to the engine, and shuts down the threads of daemons."""
+        for future in list(self._pending):
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                future.cancel()
         if self._daemon_pool is not None:
             self._daemon_pool.shutdown(wait=False)
 
+    start_span = staticmethod(tracing.start)
+    end_span = staticmethod(tracing.finish)
     describe_selectors = staticmethod(lowering.describe_selectors)
     describe_progress_storage = staticmethod(lowering.describe_progress_storage)
+    status_field = staticmethod(lowering.status_field)
     describe_diffbase_storage = staticmethod(lowering.describe_diffbase_storage)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kopf._front import bodies, current, hierarchies, thirdparty
 
@@ -93,8 +93,9 @@ def apply_child_sync(
         raise RuntimeError(
             "apply_child_sync() would block the event loop: use `await kopf.apply_child()`"
         )
-    coro = _apply(call, _manifest(obj), hierarchies._guess_owner(owner), force)
-    return asyncio.run_coroutine_threadsafe(coro, loop).result()
+    future = call.bridge.new_blocking_future()
+    call.native.apply_child(dict(hierarchies._guess_owner(owner)), _manifest(obj), force, future)
+    return cast(dict[str, Any], future.result())
 
 
 def children(kind: str | None = None) -> list[Body]:
@@ -123,9 +124,9 @@ def children(kind: str | None = None) -> list[Body]:
 async def _apply(
     call: current.CurrentCall, manifest: Mapping[str, Any], owner: Body, force: bool,
 ) -> dict[str, Any]:
-    future: asyncio.Future[dict[str, Any]] = call.bridge.loop.create_future()
+    future = call.bridge.new_future()
     call.native.apply_child(dict(owner), manifest, force, future)
-    return await future
+    return cast(dict[str, Any], await future)
 
 
 def _manifest(obj: Any) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kopf._front.handlers import Handler
     from kopf._front.patches import Patch
     from kopf._front.registries import ChangingRegistry
+    from kopf._front.variables import Variables
     from kopf._kopf import Call as NativeCall
 
 __all__ = ["CurrentCall", "bridge_var", "call", "call_var", "post_event", "post_record"]
@@ -24,7 +25,9 @@ __all__ = ["CurrentCall", "bridge_var", "call", "call_var", "post_event", "post_
 class CurrentCall:
     """One call of a handler."""
 
-    __slots__ = ("bridge", "cause", "forgotten", "handler", "native", "span", "subregistry")
+    __slots__ = (
+        "before", "bridge", "cause", "forgotten", "handler", "native", "span", "subregistry", "variables",
+    )
 
     def __init__(
         self,
@@ -42,6 +45,9 @@ class CurrentCall:
         self.span: Any = None
         # The function whose result the handler has not awaited.
         self.forgotten: str | None = None
+        self.variables: Variables
+        #: The context at the beginning of the call, or when its changes were kept.
+        self.before: Context
 
     @property
     def body(self) -> Body | None:

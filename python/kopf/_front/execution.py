@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from kopf._front import current, lowering
+from kopf._front import current, lowering, variables
 from kopf._front.handlers import ChangingHandler
 from kopf._front.ids import generate_id
 
@@ -60,9 +60,10 @@ async def run(
     if bridge.has_own_lifecycle or callable(lifecycle):
         for handler in handlers:
             bridge.handlers[handler.id] = handler
-    # Sub-handlers receive the current patch of the parent.
+    # Sub-handlers receive the current patch of the parent, and its context variables.
     bridge.send_patch(call)
-    future = bridge.loop.create_future()
+    variables.keep(call)
+    future = bridge.new_future()
     call.native.execute(specs, lowering.lower_lifecycle(lifecycle), future)
     await future
 

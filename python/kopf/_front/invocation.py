@@ -116,7 +116,7 @@ class NativeFlag:
         return self._flag.wait_blocking(timeout)
 
     def wait_async(self, timeout: float | None) -> Any:
-        future = self._bridge.loop.create_future()
+        future = self._bridge.new_future()
         self._flag.wait_into(future, timeout)
         return future
 

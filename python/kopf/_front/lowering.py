@@ -244,6 +244,12 @@ def describe_progress_storage(storage: Any) -> dict[str, Any] | None:
     return None
 
 
+def status_field(storage: Any) -> list[str] | None:
+    """Returns the field of a storage with overridden methods that keeps records in the status."""
+    is_status = isinstance(storage, progress.StatusProgressStorage)
+    return list(parse_field(storage.field)) if is_status else None
+
+
 def _annotations_progress(kind: str, storage: Any) -> dict[str, Any]:
     return {
         "kind": kind,

@@ -14,7 +14,7 @@ from kopf._front.ids import HandlerId
 from kopf._front.patches import Patch
 
 
-class ProgressRecord(TypedDict, total=True):
+class ProgressRecord(TypedDict, total=False):
     """The state of one handler in one cause. Timestamps are in ISO 8601."""
 
     started: str | None

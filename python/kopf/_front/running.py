@@ -17,7 +17,9 @@ import weakref
 from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import current, fixing, flags, lifecycles, loggers, lowering, schemas, signals
+from kopf._front import (
+    current, exits, fixing, flags, lifecycles, loggers, lowering, schemas, signals, tracing,
+)
 from kopf._front.configuration import OperatorSettings
 from kopf._front.ephemera import Memo, OperatorIndexers
 from kopf._front.errors import ActivityError, LoginError, Outcome
@@ -72,22 +74,32 @@ def run(
     ready_flag: flags.Flag | None = None,
     vault: object | None = None,
     memo: object | None = None,
+    handle_signals: bool | None = None,
     _command: Coroutine[None, None, None] | None = None,
 ) -> None:
-    """Runs an operator until it is stopped: in the given loop, or in a new one."""
+    """Runs an operator until it is stopped: in the given loop, or in a new one.
+
+    Raises :class:`OperatorError` if its task is cancelled by other code.
+    """
     running = operator(
         lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
         memories=memories, insights=insights, identity=identity, standalone=standalone,
         priority=priority, peering_name=peering_name, liveness_endpoint=liveness_endpoint,
         metrics_endpoint=metrics_endpoint,
         clusterwide=clusterwide, namespaces=namespaces, namespace=namespace,
-        stop_flag=stop_flag, ready_flag=ready_flag, vault=vault, memo=memo, _command=_command,
+        stop_flag=stop_flag, ready_flag=ready_flag, vault=vault, memo=memo,
+        handle_signals=handle_signals, _command=_command,
     )
-    with contextlib.suppress(asyncio.CancelledError):
+    try:
         if loop is not None:
             loop.run_until_complete(running)
         else:
             asyncio.run(running)
+    except asyncio.CancelledError:
+        raise OperatorError(
+            "the task of the operator was cancelled by other code: cancel only your own tasks; to "
+            "stop the operator, use stop_flag="
+        ) from None
 
 
 async def spawn_tasks(
@@ -111,8 +123,9 @@ async def spawn_tasks(
     ready_flag: flags.Flag | None = None,
     vault: object | None = None,
     memo: object | None = None,
+    handle_signals: bool | None = None,
     _command: Coroutine[None, None, None] | None = None,
-) -> Collection[asyncio.Task[None]]:
+) -> Collection[asyncio.Task[Any]]:
     """Starts an operator in the current loop. Returns its tasks."""
     running = operator(
         lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
@@ -120,15 +133,16 @@ async def spawn_tasks(
         priority=priority, peering_name=peering_name, liveness_endpoint=liveness_endpoint,
         metrics_endpoint=metrics_endpoint,
         clusterwide=clusterwide, namespaces=namespaces, namespace=namespace,
-        stop_flag=stop_flag, ready_flag=ready_flag, vault=vault, memo=memo, _command=_command,
+        stop_flag=stop_flag, ready_flag=ready_flag, vault=vault, memo=memo,
+        handle_signals=handle_signals, _command=_command,
     )
     return [asyncio.create_task(running, name="kopf operator")]
 
 
 async def run_tasks(
-    root_tasks: Collection[asyncio.Task[None]],
+    root_tasks: Collection[asyncio.Task[Any]],
     *,
-    ignored: Collection[asyncio.Task[None]] = frozenset(),
+    ignored: Collection[asyncio.Task[Any]] = frozenset(),
 ) -> None:
     """Waits until any of the tasks ends, cancels the others, and raises the first error."""
     tasks = set(root_tasks)
@@ -143,7 +157,7 @@ async def run_tasks(
             task.result()
 
 
-async def _cancel(tasks: Collection[asyncio.Task[None]]) -> None:
+async def _cancel(tasks: Collection[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
@@ -171,9 +185,15 @@ async def operator(
     ready_flag: flags.Flag | None = None,
     vault: object | None = None,
     memo: object | None = None,
+    handle_signals: bool | None = None,
     _command: Coroutine[None, None, None] | None = None,
 ) -> None:
-    """Runs an operator in the current loop until it is stopped or cancelled."""
+    """Runs an operator in the current loop until it is stopped or cancelled.
+
+    In the main thread, SIGINT, SIGTERM and SIGHUP stop it, unless the application has its own
+    handlers of these signals. ``handle_signals`` can be ``True`` to replace these handlers until the
+    operator ends, or ``False`` to ignore all signals.
+    """
     for name, value in (("memories", memories), ("insights", insights), ("vault", vault)):
         if value is not None:
             warnings.warn(f"{name}= is internal and has no effect.", RuntimeWarning, stacklevel=2)
@@ -223,7 +243,7 @@ async def operator(
             "page": current.page_var.get(),
         },
     )
-    await running.run(stop_flag, ready_flag)
+    await running.run(stop_flag, ready_flag, handle_signals)
 
 
 def _copy_memo(memo: object) -> object:
@@ -262,6 +282,7 @@ class RunningOperator:
         self.bridge.on_ended = self._set_ended
         self._ended: asyncio.Future[_End] = self.loop.create_future()
         self._fatal: BaseException | None = None
+        self._stopped_at: float | None = None
         self._levels_checked = 0.0
         self._settings_checked = 0.0
         self._fixed_settings: fixing.Snapshot = {}
@@ -274,8 +295,26 @@ class RunningOperator:
         self.bridge.handlers.update({str(handler.id): handler for handler in handlers})
         self.engine.declare([lowering.lower(handler) for handler in handlers])
 
-    async def run(self, stop_flag: flags.Flag | None, ready_flag: flags.Flag | None) -> None:
+    async def run(
+        self,
+        stop_flag: flags.Flag | None,
+        ready_flag: flags.Flag | None,
+        handle_signals: bool | None = None,
+    ) -> None:
         """Runs the operator until it is stopped, cancelled, or fails."""
+        try:
+            await self._run(stop_flag, ready_flag, handle_signals)
+        except BaseException as exc:
+            exits.limit_threads(exits.code_of(exc), self._time_for_threads())
+            raise
+        exits.limit_threads(0, self._time_for_threads())
+
+    async def _run(
+        self,
+        stop_flag: flags.Flag | None,
+        ready_flag: flags.Flag | None,
+        handle_signals: bool | None,
+    ) -> None:
         self.bridge.on_started = lambda: self._on_started(ready_flag)
         loggers.attach_poster()
         startup = [
@@ -290,7 +329,7 @@ class RunningOperator:
             stack.callback(self.loop.remove_reader, self.engine.fileno())
             self.engine.start(startup, self.bridge.settings, self.options)
             _running.add(self)
-            stack.enter_context(signals.handled(self._on_signal))
+            stack.enter_context(signals.handled(self._on_signal, replace=handle_signals))
             stack.enter_context(flags.watched(self.loop, stop_flag, self._on_stop_flag))
             kind, message, exception = await self._wait()
             outcomes = self.bridge.outcomes
@@ -308,7 +347,7 @@ class RunningOperator:
         try:
             return await asyncio.shield(self._ended)
         except asyncio.CancelledError:
-            self.engine.stop()
+            self._stop()
             # Further cancellations do not make the engine end faster.
             while not self._ended.done():
                 with contextlib.suppress(asyncio.CancelledError):
@@ -349,7 +388,7 @@ class RunningOperator:
         self.engine.drain()
 
     def _refresh_levels(self) -> None:
-        self.engine.set_levels(self.bridge.levels())
+        self.engine.set_levels(self.bridge.levels(), tracing.is_used())
         self._levels_checked = time.monotonic()
 
     def _set_ended(
@@ -362,19 +401,35 @@ class RunningOperator:
         if self._fatal is None:
             self._fatal = exc
         logger.error("%s raised %r. Operator is stopping.", handler, exc, exc_info=exc)
-        self.engine.stop()
+        self._stop()
 
     def _on_stop_flag(self, value: Any) -> None:
         what = "raised" if value is None else f"set to {value!r}"
         logger.info("Stop-flag is %s. Operator is stopping.", what)
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._stopped_at is None:
+            self._stopped_at = time.monotonic()
+            timeout = max(0.0, self.bridge.settings.queueing.exit_timeout)
+            self.loop.call_later(timeout, self.bridge.cancel_blocking)
         self.engine.stop()
+
+    def _time_for_threads(self) -> float:
+        """Returns the time left for functions in threads to return."""
+        if self._stopped_at is None:
+            return exits.HUNG
+        timeout = self.bridge.settings.queueing.exit_timeout + exits.HUNG
+        return max(0.0, self._stopped_at + timeout - time.monotonic())
 
     def _on_signal(self, name: str) -> None:
         logger.info("Signal %s is received. Operator is stopping.", name)
         self._limit_exit()
         # If a handler blocks the loop, its result must not be abandoned: the time for exiting
         # begins when the loop responds.
-        self.loop.call_soon_threadsafe(self.engine.stop)
+        self.loop.call_soon_threadsafe(self._stop)
+        timeout = self.bridge.settings.queueing.exit_timeout
+        exits.watch_loop(self.loop, self.thread, timeout, lambda: self in _running)
 
     def _limit_exit(self) -> None:
         """Kills the process if it does not exit in time."""
@@ -413,6 +468,7 @@ def _stop_left() -> None:
         operator.engine.stop()
         if not operator.loop.is_running():
             operator.engine.close()
+            operator.bridge.close()
     deadline = time.monotonic() + EXIT_TIMEOUT
     while any(operator.is_left() for operator in left):
         if time.monotonic() > deadline:

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import contextvars
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from kopf._front.current import bridge_var
 from kopf._front.errors import AmbiguousResourceError, MissingDataError, UnknownResourceError
 
 if TYPE_CHECKING:
+    from kopf._front.bridge import Bridge
     from kopf._kopf import Answer, Engine, Serving
 
 __all__ = ["ServingMixin", "announced_service", "current_serving", "guess_host"]
@@ -67,7 +69,7 @@ class ServingMixin:
 
     def serve(self, server: Any, serving: Serving) -> asyncio.Task[None]:
         """Starts a server of the user. Returns the task, which can be cancelled."""
-        task = self.loop.create_task(_serve(self.loop, server, serving), context=self.context.copy())
+        task = self.loop.create_task(_serve(cast("Bridge", self), server, serving), context=self.context.copy())
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
         return task
@@ -87,12 +89,9 @@ class ServingMixin:
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
 
-    def new_future(self) -> asyncio.Future[Any]:
-        """Returns a new future of the loop."""
-        return self.loop.create_future()
 
 
-async def _serve(loop: asyncio.AbstractEventLoop, server: Any, serving: Serving) -> None:
+async def _serve(bridge: Bridge, server: Any, serving: Serving) -> None:
     async def fn(
         review: Any,
         *,
@@ -100,7 +99,7 @@ async def _serve(loop: asyncio.AbstractEventLoop, server: Any, serving: Serving)
         headers: Mapping[str, str] | None = None,
         sslpeer: Mapping[str, Any] | None = None,
     ) -> Any:
-        future = loop.create_future()
+        future = bridge.new_future()
         serving.review(review, webhook, headers, sslpeer, future)
         return await future
 
@@ -172,6 +171,6 @@ async def guess_host() -> str | None:
     serving = serving_var.get(None)
     if serving is None:
         return None
-    future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[str | None] = bridge_var.get().new_future()
     serving.guess_host(future)
     return await future

@@ -7,7 +7,7 @@ import os.path
 import traceback
 import types
 
-__all__ = ["format_exception", "without_own"]
+__all__ = ["format_exception", "format_stack", "without_own"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -42,6 +42,14 @@ def without_own(trace: types.TracebackType | None) -> types.TracebackType | None
 def format_exception(exc: BaseException) -> str:
     """Returns the traceback of an exception without the frames of Kopf."""
     return "".join(traceback.format_exception(type(exc), exc, without_own(exc.__traceback__)))
+
+
+def format_stack(frame: types.FrameType) -> str:
+    """Returns the stack of a running function, without the frames of Kopf that have called it."""
+    frames = traceback.extract_stack(frame)
+    own = [number for number, one in enumerate(frames[:-1]) if one.filename.startswith(_PACKAGE)]
+    called = frames[own[-1] + 1:] if own else frames
+    return "".join(["Stack (most recent call last):\n", *traceback.format_list(called)]).rstrip()
 
 
 def _is_own(entry: types.TracebackType) -> bool:

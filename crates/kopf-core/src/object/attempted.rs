@@ -47,7 +47,7 @@ impl Place {
     pub fn new(naming: KeyNaming, storage: &dyn ProgressStorage) -> Self {
         let field = storage.status_field().map(|records| {
             let beside = records.steps().split_last();
-            let parent = beside.map(|(_, parent)| FieldPath::from_iter(parent.iter().cloned()));
+            let parent = beside.map(|(_, parent)| parent.iter().cloned().collect::<FieldPath>());
             let parent = parent.filter(|parent| !parent.is_root());
             parent.unwrap_or_else(|| records.clone()).join(KEY)
         });

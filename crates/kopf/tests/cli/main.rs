@@ -50,6 +50,7 @@ const WORKING: &[Test] = tests![
     working::signals_work_while_a_handler_blocks,
     working::one_signal_stops_an_operator_with_its_only_thread_blocked,
     working::one_signal_stops_an_operator_with_one_of_two_threads_blocked,
+    working::one_signal_stops_an_operator_with_a_blocked_startup,
     working::commands_freeze_and_resume_the_operator,
     working::operator_waits_for_a_mandatory_peering,
     working::command_line_overrides_namespaces_of_the_builder,

@@ -47,6 +47,12 @@ fn begin(mut settings: SettingsMut, logger: Logger) {
     logger.info("Starting.");
 }
 
+#[kopf::on::startup(registry = "blocked")]
+async fn stall(logger: Logger) {
+    logger.info("Here we are");
+    std::thread::sleep(Duration::from_secs(600));
+}
+
 #[kopf::on::startup(registry = "failing")]
 fn fail() -> kopf::Result<()> {
     Err(kopf::permanent("Cannot start."))
@@ -62,7 +68,7 @@ async fn end(logger: Logger) {
 }
 
 pub(crate) fn main(flavour: &OsStr) -> ExitCode {
-    if let Some(registry @ ("hooks" | "failing")) = flavour.to_str() {
+    if let Some(registry @ ("hooks" | "failing" | "blocked")) = flavour.to_str() {
         let builder = kopf::Operator::builder().handlers_from_macros();
         return kopf::main_with(builder.registry(registry));
     }

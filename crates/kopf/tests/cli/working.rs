@@ -6,6 +6,7 @@ use std::path::Path;
 use kopf::serde_json::{Value, from_str};
 use tempfile::TempDir;
 
+use crate::OPERATOR;
 use crate::process::{Running, operator, output, text};
 
 const DEFINITION: &str = "
@@ -198,9 +199,10 @@ pub(crate) fn signals_work_while_a_handler_blocks() {
 }
 
 /// Sends one signal while an async handler blocks its thread. Returns the log.
-fn signalled_once(name: &str, threads: &str, expected: i32) -> String {
+fn signalled_once(flavour: &str, name: &str, threads: &str, expected: i32) -> String {
     let folder = folder("default", "{blocks: true}");
     let mut command = operator(&folder, &SANDBOX);
+    command.env(OPERATOR, flavour);
     let mut running = Running::start(command.env("TOKIO_WORKER_THREADS", threads));
     running.until("Here we are");
     running.signal(&format!("-{name}"));
@@ -213,7 +215,7 @@ fn signalled_once(name: &str, threads: &str, expected: i32) -> String {
 }
 
 pub(crate) fn one_signal_stops_an_operator_with_its_only_thread_blocked() {
-    let log = signalled_once("TERM", "1", 1);
+    let log = signalled_once("macros", "TERM", "1", 1);
     let text = "Async handlers block their threads and are abandoned: 'greet' of default/example.";
     assert!(log.contains(text), "{log}");
     assert!(
@@ -223,8 +225,14 @@ pub(crate) fn one_signal_stops_an_operator_with_its_only_thread_blocked() {
 }
 
 pub(crate) fn one_signal_stops_an_operator_with_one_of_two_threads_blocked() {
-    let log = signalled_once("HUP", "2", 0);
+    let log = signalled_once("macros", "HUP", "2", 0);
     let text = "Async handlers block their threads and are abandoned: 'greet' of default/example.";
+    assert!(log.contains(text), "{log}");
+}
+
+pub(crate) fn one_signal_stops_an_operator_with_a_blocked_startup() {
+    let log = signalled_once("blocked", "INT", "1", 1);
+    let text = "Async handlers block their threads and are abandoned: 'stall' of the startup.";
     assert!(log.contains(text), "{log}");
 }
 

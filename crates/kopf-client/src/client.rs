@@ -1,8 +1,10 @@
 //! The client: a transport, with limits and retries.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
@@ -10,6 +12,7 @@ use kopf_core::settings::Networking;
 use kube::client::Body as RequestBody;
 use tokio::sync::Semaphore;
 use tower::{BoxError, Service};
+use tracing::warn;
 
 use crate::error::Error;
 use crate::grant::{Grant, GrantSource};
@@ -53,6 +56,8 @@ struct Route {
     seed: u64,
     kube: Arc<OnceLock<kube::Client>>,
     observer: Option<Arc<dyn RequestObserver>>,
+    /// `true` if a delay of the server that is too long was logged.
+    has_cut_delay: Arc<AtomicBool>,
 }
 
 /// The transport of requests.
@@ -92,6 +97,7 @@ impl Client {
             seed,
             kube: Arc::default(),
             observer: None,
+            has_cut_delay: Arc::default(),
         };
         Self::on(route, Networking::default())
     }
@@ -122,6 +128,24 @@ impl Client {
             ..self.0.route.clone()
         };
         Self::on(route, self.0.networking.clone())
+    }
+
+    /// Returns the delay before a retry that the server requests. Logs once that longer delays are cut.
+    pub(crate) fn retry_after(&self, error: &Error) -> Option<Duration> {
+        let obeyed = error.retry_after()?;
+        let asked = error.status().and_then(|status| status.retry_after);
+        if let Some(asked) = asked
+            && asked > obeyed
+            && !self.0.route.has_cut_delay.swap(true, Ordering::Relaxed)
+        {
+            warn!(
+                "The API server requests a delay of {} seconds before a retry. Delays are cut to {} \
+                 seconds.",
+                asked.as_secs(),
+                obeyed.as_secs()
+            );
+        }
+        Some(obeyed)
     }
 
     /// Returns `true` if requests can be sent without waiting for a login.

@@ -189,7 +189,7 @@ impl Client {
                 error!("Request attempt {index} failed; escalating: {what} -> {error}");
                 return Err(error);
             };
-            if let Some(asked) = error.retry_after()
+            if let Some(asked) = self.retry_after(&error)
                 && (networking.enforce_retry_after || asked > backoff)
             {
                 debug!(
@@ -475,6 +475,25 @@ mod tests {
         let client = client.with_networking(&networking);
         client.get_json("/version").await.unwrap();
         assert_eq!(start.elapsed(), seconds(10 + 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_delays_of_the_server_are_cut() {
+        let busy = || text(503, "").with("Retry-After", "3600");
+        let (client, _) = Script::new([busy(), busy(), ok(&json!({}))]);
+        let start = Instant::now();
+        client.get_json("/version").await.unwrap();
+        assert_eq!(start.elapsed(), seconds(60 + 60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rejected_content_is_not_repeated() {
+        let problem = "failed to create typed patch object (ns/x; v1, Kind=ConfigMap): .x: unknown";
+        let status = json!({"kind": "Status", "code": 500, "message": problem}).to_string();
+        let (client, script) = Script::new([text(500, status), ok(&json!({}))]);
+        let error = client.get_json("/version").await.unwrap_err();
+        assert!(error.to_string().contains("typed patch"), "{error}");
+        assert_eq!(script.left(), 1);
     }
 
     #[tokio::test(start_paused = true)]

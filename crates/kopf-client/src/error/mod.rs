@@ -33,8 +33,14 @@ const STORAGE_REFUSALS: [&str; 2] = [
 /// The default limit of etcd for a request, in bytes.
 const STORAGE_LIMIT: usize = 1_572_864;
 
-/// Upper bound of `Retry-After`, in seconds.
-const RETRY_AFTER_LIMIT: f64 = 86_400.0;
+/// Upper bound of a parsed `Retry-After`, in seconds.
+const PARSED_RETRY_AFTER_LIMIT: f64 = 86_400.0;
+
+/// Upper bound of the delay before a retry that a server can request.
+const RETRY_AFTER_LIMIT: Duration = Duration::from_secs(60);
+
+/// The beginning of the message with which a server rejects the content of an apply, with the code 500.
+const UNTYPED_PATCH: &str = "failed to create typed patch object";
 
 /// The error of a request.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -211,7 +217,9 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Status(status) => {
-                (status.code == 429 || status.code >= 500) && !status.is_too_large()
+                let is_about_content = status.message.starts_with(UNTYPED_PATCH);
+                let is_refused = is_about_content || status.is_too_large();
+                (status.code == 429 || status.code >= 500) && !is_refused
             }
             Self::Network { .. }
             | Self::Untrusted { .. }
@@ -226,9 +234,10 @@ impl Error {
         }
     }
 
-    /// Returns the delay that the server requests before a retry.
+    /// Returns the delay before a retry that the server requests, at most 60 seconds.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.status().and_then(|status| status.retry_after)
+        let asked = self.status()?.retry_after?;
+        Some(asked.min(RETRY_AFTER_LIMIT))
     }
 
     pub(crate) fn network(error: &(dyn std::error::Error + 'static)) -> Self {
@@ -256,7 +265,7 @@ pub struct Status {
     pub message: String,
     /// The details of the server.
     pub details: Option<Value>,
-    /// The delay that the server requests before a retry.
+    /// The delay that the server requests before a retry, as sent.
     pub retry_after: Option<Duration>,
 }
 
@@ -417,7 +426,7 @@ impl fmt::Display for Status {
 /// Truncates to whole seconds, as the original does.
 fn seconds(given: f64) -> Option<Duration> {
     (given.is_finite() && given >= 0.0)
-        .then(|| Duration::from_secs_f64(given.min(RETRY_AFTER_LIMIT).trunc()))
+        .then(|| Duration::from_secs_f64(given.min(PARSED_RETRY_AFTER_LIMIT).trunc()))
 }
 
 pub(crate) fn cut(text: &str) -> String {

@@ -192,3 +192,22 @@ fn documents_are_not_quoted() {
     assert!(!text.contains("hunter2"), "{text}");
     assert!(text.contains("wrong type"), "{text}");
 }
+
+#[test]
+fn long_delays_of_the_server_are_cut() {
+    for (asked, obeyed) in [("0", 0), ("59", 59), ("60", 60), ("86400", 60)] {
+        let status = Status::from_response(503, Some(asked), b"");
+        let error = Error::Status(Box::new(status));
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(obeyed)));
+    }
+}
+
+#[test]
+fn rejected_content_is_not_transient() {
+    let error = |code, message: &str| Error::Status(Box::new(Status::new(code, message)));
+    let message =
+        "failed to create typed patch object (ns/x; v1, Kind=ConfigMap): .spec: field not declared";
+    assert!(!error(500, message).is_transient());
+    assert!(error(500, "etcdserver: leader changed").is_transient());
+    assert!(error(429, "").is_transient());
+}

@@ -236,7 +236,8 @@ impl Observer {
     /// Reports a failure and schedules the next request, not earlier than the server allows.
     fn fail(&mut self, error: Error, next: Next) -> Signal {
         let delay = self.step(next.input());
-        let delay = error.retry_after().map_or(delay, |after| after.max(delay));
+        let after = self.client.retry_after(&error);
+        let delay = after.map_or(delay, |after| after.max(delay));
         self.interrupt(error, delay, next)
     }
 

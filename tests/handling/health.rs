@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::front::{arbitrary, done, on};
-use crate::stage::{Actor, sandboxed};
+use crate::stage::{Actor, is_handled, sandboxed};
 
 #[test]
 fn operator_of_an_idle_cluster_is_alive() {
@@ -25,31 +25,50 @@ fn operator_of_an_idle_cluster_is_alive() {
 }
 
 #[test]
-fn outage_is_reported_until_it_ends() {
+fn outage_of_the_api_server_is_noted_until_it_ends() {
     sandboxed(async |stage| {
-        let operator = stage.run([on::create("make")]).await;
+        let operator = stage.operator([on::create("make")]).probed().start().await;
         stage.pass(10.0).await;
-        let outage = || Fault::error(503).kind("things");
-        let watch = stage.faults().inject(outage().verb(Verb::Watch));
-        let list = stage.faults().inject(outage().verb(Verb::List));
+        assert_eq!(probe(&operator, "/readyz").await, "200");
+        let outages = [Fault::error(503), Fault::reset()];
+        let outages = outages.map(|outage| stage.faults().inject(outage.kind("things")));
         stage.faults().kill_watches();
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(
-            operator.inspect().health().is_alive(),
-            "short outages are tolerated"
-        );
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        let health = operator.inspect().health();
-        assert!(!health.is_alive(), "{health}");
-        let reason = health.to_string();
-        assert!(reason.contains("things"), "{reason}");
-        assert!(reason.contains("no data for"), "{reason}");
-
-        stage.faults().remove(watch);
-        stage.faults().remove(list);
-        stage.create_handled("obj", json!({})).await;
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            for path in ["/healthz", "/livez", "/readyz"] {
+                assert_eq!(probe(&operator, path).await, "200", "{path}");
+            }
+        }
         let health = operator.inspect().health();
         assert!(health.is_alive(), "{health}");
+        let note = &health.notes[0];
+        assert!(note.contains("things"), "{note}");
+        assert!(note.contains("no data for 6"), "{note}");
+
+        for outage in outages {
+            stage.faults().remove(outage);
+        }
+        stage.create("obj", json!({})).await;
+        tokio::time::sleep(Duration::from_secs(45)).await;
+        assert!(is_handled(&stage.get("obj").await));
+        let health = operator.inspect().health();
+        assert!(health.notes.is_empty(), "{health}");
+        operator.stop().await;
+    });
+}
+
+#[test]
+fn silent_api_server_is_only_noted() {
+    sandboxed(async |stage| {
+        let operator = stage.operator([on::create("make")]).probed().start().await;
+        stage.pass(10.0).await;
+        let silence = stage.faults().inject(Fault::half_open().kind("things"));
+        stage.faults().kill_watches();
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert_eq!(probe(&operator, "/healthz").await, "200");
+        assert!(!operator.inspect().health().notes.is_empty());
+        stage.faults().remove(silence);
+        operator.stop().await;
     });
 }
 
@@ -117,54 +136,30 @@ fn outages_of_namespaces_and_crds_are_reported() {
             });
             stage.faults().kill_watches();
             tokio::time::sleep(Duration::from_secs(200)).await;
-            let reason = operator.inspect().health().to_string();
+            let health = operator.inspect().health();
             let name = kind.split('.').next().unwrap_or_default();
-            assert!(
-                reason.starts_with("not alive") && reason.contains(name),
-                "{reason}"
-            );
+            assert!(health.is_alive(), "{health}");
+            let note = health.notes.join(" ");
+            assert!(note.contains(name) && note.contains("no data"), "{note}");
             for outage in outages {
                 stage.faults().remove(outage);
             }
             stage.pass(120.0).await;
             let health = operator.inspect().health();
-            assert!(health.is_alive(), "{health}");
+            assert!(health.notes.is_empty(), "{health}");
         }
     });
 }
 
 /// Returns the status code of a probe.
-async fn probe(operator: &Actor<'_>) -> String {
+async fn probe(operator: &Actor<'_>, path: &str) -> String {
     let address = operator.inspect().probed_at().unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = b"GET /healthz HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n";
-    stream.write_all(request).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).await.unwrap();
     response.split(' ').nth(1).unwrap_or_default().to_owned()
-}
-
-#[test]
-fn honest_liveness_defines_the_response_to_probes() {
-    sandboxed(async |stage| {
-        for (honest, expected) in [(true, "503"), (false, "200")] {
-            let operator = stage
-                .operator([on::create("make")])
-                .settings(|settings| settings.process.honest_liveness = honest)
-                .probed()
-                .start()
-                .await;
-            assert_eq!(probe(&operator).await, "200");
-            let outage = Fault::error(503).kind("things");
-            let outage = stage.faults().inject(outage);
-            stage.faults().kill_watches();
-            tokio::time::sleep(Duration::from_secs(200)).await;
-            assert!(!operator.inspect().health().is_alive());
-            assert_eq!(probe(&operator).await, expected);
-            stage.faults().remove(outage);
-            operator.stop().await;
-        }
-    });
 }
 
 #[test]
@@ -187,7 +182,7 @@ fn failed_probe_handlers_are_reported_immediately() {
             .probed()
             .start()
             .await;
-        assert_eq!(probe(&operator).await, "500");
+        assert_eq!(probe(&operator, "/healthz").await, "500");
         operator.stop().await;
     });
 }
@@ -204,14 +199,15 @@ impl Heartbeat for Reacts {
 #[test]
 fn unresponsive_frontend_is_unhealthy() {
     sandboxed(async |stage| {
-        for (seconds, expected) in [(9, "200"), (11, "500")] {
+        for (seconds, expected, livez) in [(9, "200", "200"), (11, "500", "503")] {
             let operator = stage
                 .operator([on::create("make")])
                 .heartbeat(Reacts(seconds))
                 .probed()
                 .start()
                 .await;
-            assert_eq!(probe(&operator).await, expected, "after {seconds} seconds");
+            assert_eq!(probe(&operator, "/healthz").await, expected, "{seconds} s");
+            assert_eq!(probe(&operator, "/livez").await, livez, "{seconds} s");
             operator.stop().await;
         }
     });

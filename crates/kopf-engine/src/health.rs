@@ -1,31 +1,40 @@
-//! Liveness of an operator: it is alive while its watch streams receive data from the cluster.
+//! Liveness of an operator: it is alive while the tasks of its watch streams do their work.
 //!
 //! Every stream updates its [`StreamHealth`]; [`Health`] is a snapshot of all of them.
 //!
-//! Rejected streams (missing permissions or resources) are noted but do not count as failures: the
-//! other resources are served, and a restart would not help. The same applies to paused streams and
-//! to streams that wait for handlers.
+//! A stream is stuck if its task neither reads, nor waits, nor retries. An API server that is
+//! unreachable, slow or silent is noted but does not count as a failure: a restart would not help, and
+//! the kubelet would restart all operators of the cluster during an outage. The same applies to rejected
+//! streams (missing permissions or resources), to paused streams and to streams that wait for handlers.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kopf_client::watching::Pulse;
 use kopf_core::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// Time to reconnect after a stream has timed out.
 const RECONNECT_GRACE: Duration = Duration::from_secs(20);
+
+/// Interval in which the task of a stream shows that it reads, waits or retries.
+const ATTENDANCE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Time without such a sign after which the task is stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// A snapshot of the liveness of an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Health {
-    /// Failures, one line per stream; empty if the operator is alive.
+    /// Failures that only a restart can end, one line each; empty if the operator is alive.
     pub problems: Vec<String>,
-    /// Conditions that do not affect the liveness: rejected, paused and throttled streams.
+    /// Conditions that do not affect the liveness: a silent API server; rejected, paused and throttled
+    /// streams.
     pub notes: Vec<String>,
 }
 
@@ -64,6 +73,8 @@ struct Inner {
     streams: BTreeMap<u64, Stream>,
     next: u64,
     has_ended: bool,
+    /// The operator was ready once.
+    was_ready: bool,
 }
 
 #[derive(Debug)]
@@ -71,6 +82,8 @@ struct Stream {
     name: String,
     since: Instant,
     pulse: Option<Pulse>,
+    /// The last sign of the task; `None` if none is expected.
+    attended: Option<Instant>,
     state: State,
     listing: ListingState,
 }
@@ -103,7 +116,9 @@ impl HealthTracker {
 
     /// Marks the operator as running until the guard is dropped.
     pub(crate) fn mark_running(&self) -> RunGuard {
-        self.0.lock().has_ended = false;
+        let mut inner = self.0.lock();
+        (inner.has_ended, inner.was_ready) = (false, false);
+        drop(inner);
         RunGuard(self.clone())
     }
 
@@ -121,6 +136,7 @@ impl HealthTracker {
             name,
             since: Instant::now(),
             pulse: None,
+            attended: None,
             state: State::Healthy,
             listing: ListingState::Complete,
         };
@@ -142,7 +158,7 @@ impl HealthTracker {
             && since.elapsed() > inner.limit
         {
             let seconds = since.elapsed().as_secs();
-            health.problems.push(format!(
+            health.notes.push(format!(
                 "the discovery is incomplete {seconds} seconds after the start"
             ));
         }
@@ -150,6 +166,16 @@ impl HealthTracker {
             stream.report(inner.limit, &mut health);
         }
         health
+    }
+
+    /// Notes that the operator is ready, and returns `true` if it was ready before.
+    pub(crate) fn note_ready(&self) -> bool {
+        std::mem::replace(&mut self.0.lock().was_ready, true)
+    }
+
+    /// Returns `true` if the operator was ready once.
+    pub(crate) fn was_ready(&self) -> bool {
+        self.0.lock().was_ready
     }
 
     /// Returns `true` during the discovery of resources and namespaces.
@@ -174,6 +200,15 @@ impl HealthTracker {
 impl Stream {
     fn report(&self, limit: Duration, health: &mut Health) {
         let name = &self.name;
+        if let Some(attended) = self.attended
+            && attended.elapsed() > STUCK_AFTER
+        {
+            let seconds = attended.elapsed().as_secs();
+            let problem = "the task of the stream is stuck";
+            health
+                .problems
+                .push(format!("{name}: {problem} for {seconds} seconds"));
+        }
         let error = match &self.state {
             State::Paused => {
                 health.notes.push(format!("{name}: paused"));
@@ -196,9 +231,8 @@ impl Stream {
         if silent > limit {
             let seconds = silent.as_secs();
             let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-            health
-                .problems
-                .push(format!("{name}: no data for {seconds} seconds{why}"));
+            let note = format!("{name}: no data for {seconds} seconds{why}");
+            health.notes.push(note);
         }
     }
 }
@@ -231,6 +265,25 @@ impl StreamHealth {
             stream.pulse = Some(pulse);
             stream.state = State::Healthy;
         });
+    }
+
+    /// Waits for the future, and shows meanwhile that the task of the stream does its work. Outside of
+    /// such waits, the task is expected to return to one soon.
+    pub(crate) async fn attend<T>(&self, waiting: impl Future<Output = T>) -> T {
+        let mut waiting = pin!(waiting);
+        loop {
+            self.change(|stream| stream.attended = Some(Instant::now()));
+            tokio::select! {
+                biased;
+                done = &mut waiting => return done,
+                () = sleep(ATTENDANCE_INTERVAL) => {}
+            }
+        }
+    }
+
+    /// Reports that the task does other work than that of the stream.
+    pub(crate) fn unattended(&self) {
+        self.change(|stream| stream.attended = None);
     }
 
     /// Requires the listing of this stream for readiness.
@@ -266,7 +319,10 @@ impl StreamHealth {
 
     /// Reports that the stream is paused.
     pub(crate) fn paused(&self) {
-        self.change(|stream| stream.state = State::Paused);
+        self.change(|stream| {
+            stream.state = State::Paused;
+            stream.attended = None;
+        });
     }
 
     /// Reports that reading is suspended because of many waiting changes. Returns `true` if it was
@@ -323,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_operator_with_incomplete_discovery_is_not_alive() {
+    async fn an_incomplete_discovery_is_noted() {
         let tracker = HealthTracker::default();
         pass(1_000).await;
         assert!(tracker.health().is_alive(), "the discovery has not started");
@@ -333,9 +389,28 @@ mod tests {
         pass(1).await;
         assert_eq!(
             tracker.health().to_string(),
-            "not alive\nthe discovery is incomplete 91 seconds after the start"
+            "alive\nthe discovery is incomplete 91 seconds after the start"
         );
         tracker.ready();
+        assert_eq!(tracker.health(), Health::default());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stuck_task_of_a_stream_is_a_problem() {
+        let tracker = tracker();
+        let health = tracker.stream("things".to_owned());
+        let waiting = health.attend(pass(1_000));
+        tokio::select! {
+            () = waiting => panic!("too early"),
+            () = pass(900) => assert!(tracker.health().is_alive(), "it waits"),
+        }
+        pass(61).await;
+        let problem = "things: the task of the stream is stuck for 61 seconds";
+        assert_eq!(tracker.health().problems, [problem]);
+        health.attend(async {}).await;
+        assert!(tracker.health().is_alive());
+        health.unattended();
+        pass(1_000).await;
         assert!(tracker.health().is_alive());
     }
 
@@ -348,7 +423,7 @@ mod tests {
         assert!(tracker.health().is_alive());
         pass(11).await;
         assert_eq!(
-            tracker.health().problems,
+            tracker.health().notes,
             ["things in 'a': no data for 91 seconds: connection refused"]
         );
         drop(health);
@@ -373,8 +448,11 @@ mod tests {
         pass(80).await;
         assert!(tracker.health().is_alive());
         pass(11).await;
-        assert!(!tracker.health().is_alive());
+        let note = "one: no data for 91 seconds: no route";
+        assert_eq!(tracker.health().notes, [note, "two: paused"]);
+        assert!(tracker.health().is_alive());
         one.healthy();
-        assert!(!tracker.health().is_alive(), "no data was received");
+        let note = "one: no data for 91 seconds";
+        assert_eq!(tracker.health().notes, [note, "two: paused"]);
     }
 }

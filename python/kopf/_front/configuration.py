@@ -29,6 +29,17 @@ class ProcessSettings:
     metrics: bool = dataclasses.field(default=True, repr=False)
     """Collects metrics, which are served at ``--metrics`` or at ``/metrics`` of ``--liveness``."""
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "honest_liveness":
+            warnings.warn(
+                "settings.process.honest_liveness has no effect any more: an unavailable API server never "
+                "fails the liveness probe.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return
+        super().__setattr__(name, value)
+
 
 @dataclasses.dataclass
 class PostingSettings:

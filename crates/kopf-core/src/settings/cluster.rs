@@ -12,10 +12,6 @@ pub struct Process {
     /// Kills the process if it has not exited after this time since it was told to. Default: 10
     /// minutes; none is never, and then a hanging handler keeps the process.
     pub ultimate_exiting_timeout: Option<Duration>,
-    /// Says at the address of `--liveness` that the operator is dead (503) when it hears nothing from
-    /// the cluster. Default: true; with false, it lives as long as its process answers, as in the
-    /// original.
-    pub honest_liveness: bool,
     /// Collects metrics, which are served at the address of `--metrics` or `--liveness`. Default: true.
     pub metrics: bool,
 }
@@ -24,7 +20,6 @@ impl Default for Process {
     fn default() -> Self {
         Self {
             ultimate_exiting_timeout: Some(Duration::from_secs(600)),
-            honest_liveness: true,
             metrics: true,
         }
     }

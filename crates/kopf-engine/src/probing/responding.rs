@@ -24,6 +24,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for the frontend to react.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The problem of a frontend that does not react in time.
+pub(super) const UNRESPONSIVE: &str =
+    "the event loop of the operator does not react: a handler may block it";
+
 const JSON: &str = "application/json; charset=utf-8";
 
 /// Responds to the requests at one address.
@@ -32,19 +36,8 @@ pub(super) struct Responder {
     pub(super) client: Client,
     pub(super) barrier: Barrier,
     pub(super) heartbeat: Option<Arc<dyn Heartbeat>>,
-    /// The response of the probe path if the operator receives no events.
-    pub(super) liveness_mode: LivenessMode,
     pub(super) paths: Paths,
     pub(super) reports: ReportHandle,
-}
-
-/// The setting `process.honest_liveness`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LivenessMode {
-    /// An operator that receives no events is not alive.
-    Honest,
-    /// An operator is alive for as long as its process responds, as in the original.
-    AsOriginal,
 }
 
 impl Responder {
@@ -66,14 +59,14 @@ impl Responder {
             Route::Probe => self.probe().await,
             Route::Metrics => self.metrics(request),
             Route::Readiness => self.readiness().await,
-            Route::Liveness => self.liveness(),
+            Route::Liveness => self.liveness().await,
         }
     }
 
     /// Responds with the same statuses and bodies as the original.
     async fn probe(&self) -> Response<Full<Bytes>> {
         let health = self.inspect.health();
-        if self.liveness_mode == LivenessMode::Honest && !health.is_alive() {
+        if !health.is_alive() {
             return text(StatusCode::SERVICE_UNAVAILABLE, health.to_string());
         }
         match timeout(PROBE_TIMEOUT, self.reports.report()).await {
@@ -112,14 +105,20 @@ impl Responder {
         response(code, JSON, conditions.to_json().to_string().into())
     }
 
-    fn liveness(&self) -> Response<Full<Bytes>> {
-        let health = self.inspect.health();
+    async fn liveness(&self) -> Response<Full<Bytes>> {
+        let mut health = self.inspect.health();
+        if !reacts(self.heartbeat.as_deref()).await {
+            health.problems.push(UNRESPONSIVE.to_owned());
+        }
         let code = code(health.is_alive());
         response(code, JSON, liveness(&health).to_string().into())
     }
 
+    /// Returns the conditions of readiness. An operator that was ready once stays ready during outages
+    /// of the API server, because its webhooks are needed then, too.
     async fn conditions(&self) -> Conditions {
         let health_tracker = self.inspect.health_tracker();
+        let was_ready = health_tracker.was_ready();
         let conditions = [
             (Condition::Running, !self.inspect.is_stopping()),
             (Condition::Credentials, self.client.has_credentials()),
@@ -130,12 +129,22 @@ impl Responder {
                 reacts(self.heartbeat.as_deref()).await,
             ),
         ];
-        let unmet = conditions.into_iter().filter(|(_, is_met)| !is_met);
-        Conditions {
+        let unmet = conditions.into_iter().filter(|(condition, is_met)| {
+            let is_lasting = matches!(condition, Condition::Running | Condition::EventLoop);
+            !is_met && (is_lasting || !was_ready)
+        });
+        let mut conditions = Conditions {
             health: self.inspect.health(),
             unlisted: health_tracker.unlisted(),
             unmet: unmet.map(|(condition, _)| condition).collect(),
+        };
+        if was_ready {
+            let unlisted = std::mem::take(&mut conditions.unlisted);
+            conditions.health.notes.extend(unlisted);
+        } else if conditions.is_ready() {
+            health_tracker.note_ready();
         }
+        conditions
     }
 }
 
@@ -185,7 +194,6 @@ mod tests {
     /// A request to an operator, and the response.
     struct Asking<'a> {
         inspect: &'a Inspect,
-        liveness_mode: LivenessMode,
         report: Report,
     }
 
@@ -198,7 +206,6 @@ mod tests {
                 client: serve(|_| FakeResponse::Never).0,
                 barrier: Barrier::default(),
                 heartbeat: None,
-                liveness_mode: self.liveness_mode,
                 paths: Paths {
                     probe: Some("/healthz".to_owned()),
                     metrics: Some("/metrics".to_owned()),
@@ -234,7 +241,6 @@ mod tests {
     fn healthy(inspect: &Inspect) -> Asking<'_> {
         Asking {
             inspect,
-            liveness_mode: LivenessMode::Honest,
             report: Ok(values()),
         }
     }
@@ -271,26 +277,54 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_of_the_cluster_is_reported_unless_disabled() {
+    async fn silence_of_the_cluster_is_a_note() {
         let inspect = Inspect::default();
         inspect.health_tracker().begin(Duration::from_secs(70));
-        let honest = healthy(&inspect);
-        assert_eq!(honest.get("GET", "/healthz").await.0, 200);
-        assert_eq!(honest.get("GET", "/livez").await.0, 200);
         sleep(Duration::from_secs(100)).await;
-        let (code, reason) = honest.get("GET", "/healthz").await;
+        assert_eq!(healthy(&inspect).get("GET", "/healthz").await.0, 200);
+        let (code, body) = healthy(&inspect).get("GET", "/livez").await;
+        assert_eq!(code, 200);
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["alive"], true);
+        let note = body["notes"][0].as_str().unwrap();
+        assert!(note.contains("100 seconds after the start"), "{note}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stuck_streams_fail_the_probes() {
+        let inspect = Inspect::default();
+        let stream = inspect.health_tracker().stream("things".to_owned());
+        stream.attend(async {}).await;
+        assert_eq!(healthy(&inspect).get("GET", "/healthz").await.0, 200);
+        sleep(Duration::from_secs(100)).await;
+        let (code, reason) = healthy(&inspect).get("GET", "/healthz").await;
         assert_eq!(code, 503);
-        assert!(reason.contains("100 seconds after the start"), "{reason}");
-        let (code, reasons) = honest.get("GET", "/livez").await;
+        assert!(reason.contains("stuck for 100 seconds"), "{reason}");
+        let (code, body) = healthy(&inspect).get("GET", "/livez").await;
         assert_eq!(code, 503);
-        let reasons: Value = serde_json::from_str(&reasons).unwrap();
-        assert_eq!(reasons["alive"], false);
-        assert_eq!(reasons["reasons"][0]["check"], "streams");
-        let as_original = Asking {
-            liveness_mode: LivenessMode::AsOriginal,
-            ..healthy(&inspect)
-        };
-        assert_eq!(as_original.get("GET", "/healthz").await.0, 200);
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["alive"], false);
+        assert_eq!(body["reasons"][0]["check"], "streams");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readiness_does_not_end_with_a_listing() {
+        let inspect = Inspect::default();
+        inspect.health_tracker().begin(Duration::from_secs(70));
+        inspect.health_tracker().ready();
+        assert_eq!(healthy(&inspect).get("GET", "/readyz").await.0, 200);
+        let stream = inspect.health_tracker().stream("things".to_owned());
+        stream.unlisted();
+        stream.failing("connection refused".to_owned());
+        sleep(Duration::from_secs(600)).await;
+        let (code, body) = healthy(&inspect).get("GET", "/readyz").await;
+        assert_eq!(code, 200, "{body}");
+        assert!(
+            body.contains("not listed yet: connection refused"),
+            "{body}"
+        );
+        inspect.set_stopping();
+        assert_eq!(healthy(&inspect).get("GET", "/readyz").await.0, 503);
     }
 
     #[tokio::test(start_paused = true)]

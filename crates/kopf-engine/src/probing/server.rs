@@ -21,7 +21,7 @@ use tracing::{debug, warn};
 use super::listening::Listeners;
 use super::paths::{Role, Site};
 use super::prober::{Prober, ReportHandle, report};
-use super::responding::{LivenessMode, Responder, reacts};
+use super::responding::{Responder, UNRESPONSIVE, reacts};
 use crate::activities::Activities;
 use crate::shared::Shared;
 
@@ -102,8 +102,6 @@ pub(crate) async fn serve(
 }
 
 /// Reported if the frontend does not react.
-const UNRESPONSIVE: &str = "the event loop of the operator does not react: a handler may block it";
-
 fn responder(shared: &Shared, site: Site, reports: ReportHandle) -> Responder {
     let context = &shared.context;
     Responder {
@@ -111,11 +109,6 @@ fn responder(shared: &Shared, site: Site, reports: ReportHandle) -> Responder {
         client: context.client.clone(),
         barrier: shared.barrier.clone(),
         heartbeat: context.heartbeat.clone(),
-        liveness_mode: if context.settings.process.honest_liveness {
-            LivenessMode::Honest
-        } else {
-            LivenessMode::AsOriginal
-        },
         paths: site.paths,
         reports,
     }

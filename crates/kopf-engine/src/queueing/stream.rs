@@ -109,6 +109,7 @@ impl<P: Processing> Stream<P> {
             }
         }
         debug!("Stopping the watch-stream for {resource} {place}.");
+        self.health.unattended();
         let exit_timeout = self.shared.context.settings.queueing.exit_timeout;
         let drained = timeout(exit_timeout, async {
             while let Some(ended) = self.routing.drivers.join_next().await {
@@ -162,6 +163,7 @@ impl<P: Processing> Stream<P> {
                 room_or_warning(room, processing.resource(), &place, &self.health).await;
                 observer.next().await
             };
+            let signal = self.health.attend(signal);
             tokio::select! {
                 () = self.stop.cancelled() => break,
                 () = &mut paused => break,

@@ -124,7 +124,7 @@ verdict "a resumed process handles and patches nothing" $?
 if kubectl get --raw /kopf-sandbox/faults >/dev/null 2>&1; then
     echo '[{"fault": "error", "code": 500, "verbs": ["update"], "kind": "leases"}]' >"$work/faults.json"
     kubectl create --raw /kopf-sandbox/faults -f "$work/faults.json" >/dev/null
-    within 20 says two "This replica is not the leader any longer"
+    within 20 says two "No handlers are started"
     verdict "a leader that cannot renew stops" $?
     create f
     sleep 5
@@ -134,7 +134,21 @@ if kubectl get --raw /kopf-sandbox/faults >/dev/null 2>&1; then
     handled_by_either() { processed one f || processed two f; }
     within 40 handled_by_either
     verdict "handling continues when the Lease can be renewed" $?
+
+    echo '[{"fault": "latency", "delay": "5s", "kind": "leases"}]' >"$work/faults.json"
+    kubectl create --raw /kopf-sandbox/faults -f "$work/faults.json" >/dev/null
+    for name in slow-a slow-b slow-c; do
+        sleep 4
+        handles two "$name" one 10
+        verdict "a leader with slow renewals handles $name" $?
+    done
+    kubectl delete --raw /kopf-sandbox/faults >/dev/null
 fi
+
+kubectl patch --namespace "$ns" lease op --type=merge -p '{"spec":{"leaseDurationSeconds":3600}}' >/dev/null
+restored() { [ "$(kubectl get --namespace "$ns" lease op --output jsonpath='{.spec.leaseDurationSeconds}')" = 15 ]; }
+within 20 restored
+verdict "the holder restores an edited duration" $?
 end "$one"
 end "$two"
 within 10 holds ""
@@ -161,5 +175,8 @@ wait "$one" 2>/dev/null
 within 60 says two "This replica handles 4 of 4 shards now."
 verdict "the shards of a killed replica are taken" $?
 end "$two"
+no_leases() { [ -z "$(kubectl get --namespace "$ns" leases --selector kopf.dev/shards=4 --output name)" ]; }
+within 10 no_leases
+verdict "the last replica removes the Leases of the shards" $?
 
 summary

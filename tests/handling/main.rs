@@ -36,6 +36,7 @@ mod finalizers;
 mod foreign;
 mod health;
 mod indexing;
+mod late_leases;
 mod leading;
 mod log_style;
 mod lost_updates;

@@ -11,7 +11,7 @@ use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::known_peers::KnownPeers;
-use crate::leading::Assignments;
+use crate::leading::{Assignments, Members};
 use crate::pausing::Pause;
 use crate::permits::Permits;
 use crate::posting::Poster;
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) assignments: Assignments,
     /// Identities of the operator's peers.
     pub(crate) known_peers: KnownPeers,
+    /// The other replicas of this operator.
+    pub(crate) members: Members,
     /// Completes when all indices are filled; handlers wait for it.
     pub(crate) barrier: Barrier,
     /// Routes changed children to their owners.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tracing::Level;
 
 use super::FakeServer;
@@ -330,6 +331,37 @@ fn exiting_replica_hands_its_webhooks_over_to_another_one() {
         let left = configuration(stage, KINDS[0]).await;
         assert_eq!(left["webhooks"].as_array().map(Vec::len), None);
         assert_eq!(left["metadata"]["annotations"], Value::Null);
+    });
+}
+
+#[test]
+fn killed_owner_is_replaced_by_another_replica() {
+    sandboxed(async |stage| {
+        let _first = started_replica(stage, "first").await;
+        let second = started_replica(stage, "second").await;
+        until_at(stage, "second").await;
+        stage.pass(5.0).await;
+        second.kill().await;
+        stage.pass(10.0).await;
+        assert!(is_at(stage, "second").await, "it may still be running");
+        stage.pass(15.0).await;
+        assert!(is_at(stage, "first").await);
+    });
+}
+
+#[test]
+fn last_replica_does_not_wait_for_others() {
+    sandboxed(async |stage| {
+        let first = started_replica(stage, "first").await;
+        let second = started_replica(stage, "second").await;
+        until_at(stage, "second").await;
+        first.stop().await;
+        stage.pass(5.0).await;
+        let before = Instant::now();
+        second.stop().await;
+        assert!(before.elapsed() < Duration::from_secs(2));
+        let left = configuration(stage, KINDS[0]).await;
+        assert_eq!(left["webhooks"].as_array().map(Vec::len), None);
     });
 }
 

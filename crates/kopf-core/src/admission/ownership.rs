@@ -157,6 +157,8 @@ pub enum Activity {
 pub enum Relation {
     /// The owner is, or was, in the same peering. If this operator works, the owner is paused or dead.
     Peer,
+    /// The owner is a replica of the same operator that has ended without a handover.
+    Gone,
     /// Nothing is known about the owner.
     Stranger,
 }
@@ -241,9 +243,9 @@ impl fmt::Display for Reason {
 /// Decides what an operator does with a configuration object.
 ///
 /// An operator owns the object if it works and the annotation is absent, names an older operator, or
-/// names a peer. The owner maintains its own content even while it is paused, since its server still
-/// responds to reviews. For the same reason, replicas take over from a leaving owner of their group
-/// even while they are paused.
+/// names a peer or a dead replica of the same operator. The owner maintains its own content even while it is paused, since its server still
+/// responds to reviews. For the same reason, replicas take over from a leaving or dead owner of their
+/// group even while they are paused.
 pub fn decide(me: &Owner, situation: Situation<'_>) -> Decision {
     let is_working = situation.activity == Activity::Working;
     if situation.content == Content::Absent {
@@ -256,6 +258,8 @@ pub fn decide(me: &Owner, situation: Situation<'_>) -> Decision {
     let reason = match situation.owner {
         Some(owner) if owner.is(me) => Reason::Edited,
         Some(owner) if owner.is_offering_to(me) => Reason::HandedOver,
+        // Its webhooks do not respond.
+        Some(_) if situation.relation == Relation::Gone => Reason::Abandoned,
         _ if !is_working => return Decision::Yield,
         None => Reason::Abandoned,
         Some(owner) if situation.relation == Relation::Peer || owner.is_older_than(me) => {
@@ -401,6 +405,18 @@ mod tests {
         assert!(!releases(&me, Some(&other)));
         // The same name after a restart is another operator.
         assert!(!releases(&me, Some(&owner("me", 2))));
+    }
+
+    #[test]
+    fn killed_replicas_are_replaced_by_older_ones() {
+        let (old, new) = (owner("old", 1).in_group("g"), owner("new", 2).in_group("g"));
+        for activity in [Activity::Working, Activity::Paused] {
+            let mut situation = situation(Content::Edited, Some(&new));
+            situation.activity = activity;
+            assert_eq!(decide(&old, situation), Decision::Yield);
+            situation.relation = Relation::Gone;
+            assert_eq!(decide(&old, situation), Decision::Write(Reason::Abandoned));
+        }
     }
 
     #[test]

@@ -6,18 +6,24 @@
 //! matter.
 //!
 //! ```text
-//!            absent, released, or unchanged for its duration
-//! Follower ─────────────────────────────────────────────────► write ── accepted ──► Leader
-//!     ▲                                                         │                    │   ▲ │
-//!     │                                                conflict │          renew_deadline│ │ renewed
-//!     └─────────────────────────────────────────────────────────┴────────────────────┴───┴─┘
+//!            absent, released, or not renewed for its duration        renew_deadline
+//! Follower ────────────────────────────────────────────────► Holder ────────────────► Overdue
+//!     ▲                                                        │ ▲        renewed       │ │
+//!     │                                                        │ └──────────────────────┘ │
+//!     └─────────────────────── another holder ─────────────────┴──────────────────────────┘
 //! ```
+//!
+//! A holder acts until `renew_deadline` after the beginning of its last accepted request. After that, it
+//! begins nothing and writes nothing, but it is still the holder: a renewal that is accepted later proves
+//! that no other replica has taken the Lease meanwhile, and the work continues.
 
 mod candidate;
 mod record;
+mod sighting;
 
 pub use candidate::{Candidate, DuplicateIdentity, Intent};
 pub use record::{LeaseRecord, Malformed};
+pub(crate) use sighting::Sighting;
 
 use std::time::Duration;
 
@@ -39,6 +45,13 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// Returns the time without renewals after which daemons and timers are stopped: halfway between the end of the own activity and the takeover by others, so that slow
+    /// renewals do not restart daemons, and daemons end before those of the next holder start.
+    pub fn stop_after(&self) -> Duration {
+        let margin = self.lease_duration.saturating_sub(self.renew_deadline);
+        self.renew_deadline.saturating_add(margin / 2)
+    }
+
     /// Returns the duration as it is written to the Lease: whole seconds, at least one.
     pub fn lease_seconds(&self) -> i32 {
         i32::try_from(self.lease_duration.as_secs()).map_or(i32::MAX, |seconds| seconds.max(1))

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::leading::{Candidate, DuplicateIdentity, LeaseRecord, Timing};
+use crate::leading::{Candidate, DuplicateIdentity, LeaseRecord, Sighting, Timing};
 use crate::object::Moment;
 
 /// The view of one replica on its group.
@@ -17,16 +17,16 @@ pub struct Group {
     shards: Vec<Candidate>,
     draining: BTreeSet<u32>,
     others: BTreeMap<String, Member>,
+    /// Leases of shards of another number, which no replica of this group uses.
+    strays: BTreeMap<String, Sighting>,
     timing: Timing,
 }
 
 /// Another replica.
 #[derive(Clone, Debug)]
 struct Member {
-    record: LeaseRecord,
+    lease: Sighting,
     shards: u32,
-    /// When its Lease was first seen like this.
-    at: Moment,
 }
 
 /// A Lease of the group, as listed.
@@ -60,7 +60,8 @@ pub struct Plan {
     pub take: Vec<u32>,
     /// Held shards that other replicas should get: they are released when their handlers have ended.
     pub release: Vec<u32>,
-    /// Member Leases that no process renews any longer, with their versions.
+    /// Leases that no process renews any longer, with their versions: those of members, and those of
+    /// shards of another number.
     pub forget: Vec<(String, String)>,
     /// Live replicas that divide the objects by another number of shards. Nothing is taken meanwhile.
     pub mismatched: Vec<String>,
@@ -76,6 +77,7 @@ impl Group {
             shards: vec![candidate; count as usize],
             draining: BTreeSet::new(),
             others: BTreeMap::new(),
+            strays: BTreeMap::new(),
             identity,
             timing,
         }
@@ -107,17 +109,16 @@ impl Group {
     ///
     /// Another process uses the same identity.
     pub fn observe(&mut self, listing: Vec<Listed>, now: Moment) -> Result<(), DuplicateIdentity> {
-        let mut before = std::mem::take(&mut self.others);
+        let mut members = std::mem::take(&mut self.others);
+        let mut strays = std::mem::take(&mut self.strays);
         let count = self.count();
         let mut absent: BTreeSet<u32> = (0..count).collect();
         for lease in listing {
             match lease.role {
                 Role::Member => {
-                    let known = before.remove(&lease.name);
-                    let at = known.filter(|known| known.record == lease.record);
+                    let known = members.remove(&lease.name).map(|known| known.lease);
                     let member = Member {
-                        at: at.map_or(now, |known| known.at),
-                        record: lease.record,
+                        lease: seen(known, lease.record, now),
                         shards: lease.shards,
                     };
                     self.others.insert(lease.name, member);
@@ -128,7 +129,11 @@ impl Group {
                         candidate.observe(Some(lease.record), now)?;
                     }
                 }
-                Role::Shard(_) => {}
+                Role::Shard(_) => {
+                    let known = strays.remove(&lease.name);
+                    self.strays
+                        .insert(lease.name, seen(known, lease.record, now));
+                }
             }
         }
         for shard in absent {
@@ -136,22 +141,17 @@ impl Group {
                 candidate.observe(None, now)?;
             }
         }
+        self.forget_lost();
         Ok(())
     }
 
-    /// Steps down from the shards that could not be renewed in time. Returns them.
-    pub fn expire(&mut self, now: Moment) -> Vec<u32> {
-        self.member.expire(now);
-        let mut expired = Vec::new();
-        for (shard, candidate) in (0..).zip(&mut self.shards) {
-            let was_held = candidate.valid_until().is_some();
-            candidate.expire(now);
-            if was_held && candidate.valid_until().is_none() {
-                self.draining.remove(&shard);
-                expired.push(shard);
-            }
-        }
-        expired
+    /// Forgets the releases of shards that are lost.
+    fn forget_lost(&mut self) {
+        let shards = &self.shards;
+        self.draining.retain(|shard| {
+            let candidate = shards.get(*shard as usize);
+            candidate.is_some_and(|candidate| candidate.valid_until().is_some())
+        });
     }
 
     /// Notes that a shard is being released: it is renewed until its handlers have ended.
@@ -167,13 +167,22 @@ impl Group {
         }
     }
 
+    /// Returns the identities of the other live replicas, with any number of shards.
+    pub fn others(&self, now: Moment) -> impl Iterator<Item = &str> {
+        let others = self.others.values();
+        others
+            .filter(move |member| member.is_live(now, &self.timing))
+            .map(|member| member.lease.record().holder.as_str())
+            .filter(|holder| *holder != self.identity)
+    }
+
     /// Returns the identities of the live replicas with the same number of shards, in order.
     fn live(&self, now: Moment) -> Vec<&str> {
         let mut live: Vec<&str> = self
             .others
             .values()
             .filter(|member| member.is_live(now, &self.timing) && member.shards == self.count())
-            .map(|member| member.record.holder.as_str())
+            .map(|member| member.lease.record().holder.as_str())
             .collect();
         live.push(&self.identity);
         live.sort_unstable();
@@ -192,12 +201,17 @@ impl Group {
         let quota = count / replicas + u32::from(rank < count % replicas);
         let mut plan = Plan {
             mismatched: self.mismatched(now),
-            forget: self.forgotten(now, rank),
+            // Only the first replica cleans up.
+            forget: if rank == 0 {
+                self.abandoned(now)
+            } else {
+                Vec::new()
+            },
             ..Plan::default()
         };
         let mut kept = 0;
         for shard in 0..count {
-            if self.valid_until(shard).is_none_or(|until| until <= now) {
+            if self.valid_until(shard).is_none() {
                 continue;
             }
             plan.renew.push(shard);
@@ -233,24 +247,42 @@ impl Group {
         let others = self.others.values();
         others
             .filter(|member| member.is_live(now, &self.timing) && member.shards != self.count())
-            .map(|member| member.record.holder.clone())
+            .map(|member| member.lease.record().holder.clone())
             .collect()
     }
 
-    /// Returns the member Leases to delete. Only the first replica cleans up.
-    fn forgotten(&self, now: Moment, rank: u32) -> Vec<(String, String)> {
-        let others = self.others.iter().filter(|_| rank == 0);
-        others
-            .filter(|(_, member)| !member.is_live(now, &self.timing))
-            .map(|(name, member)| (name.clone(), member.record.version.clone()))
+    /// Returns the names and versions of the Leases that no process renews any longer: those of members
+    /// and, if there are no replicas with another number of shards, those of their shards.
+    pub fn abandoned(&self, now: Moment) -> Vec<(String, String)> {
+        let members = self.others.iter();
+        let gone = members.filter(|(_, member)| !member.is_live(now, &self.timing));
+        let gone = gone.map(|(name, member)| (name, &member.lease));
+        let is_alone = self.mismatched(now).is_empty();
+        let strays = self.strays.iter().filter(|(_, lease)| {
+            let is_over = lease.expires_at(self.timing.lease_duration) <= now;
+            is_alone && (lease.record().is_released() || is_over)
+        });
+        gone.chain(strays)
+            .map(|(name, lease)| (name.clone(), lease.record().version.clone()))
             .collect()
+    }
+}
+
+/// Returns the sighting of a Lease after this version.
+fn seen(known: Option<Sighting>, record: LeaseRecord, now: Moment) -> Sighting {
+    match known {
+        Some(mut known) => {
+            known.update(record, now);
+            known
+        }
+        None => Sighting::new(record, now),
     }
 }
 
 impl Member {
     fn is_live(&self, now: Moment, timing: &Timing) -> bool {
-        let duration = self.record.duration.max(timing.lease_duration);
-        !self.record.is_released() && now.since(self.at) < duration
+        let least = timing.lease_duration;
+        !self.lease.record().is_released() && now < self.lease.expires_at(least)
     }
 }
 
@@ -385,10 +417,44 @@ mod tests {
     }
 
     #[test]
-    fn shards_that_are_not_renewed_expire() {
-        let mut group = holding("a", &[1]);
-        assert!(group.expire(at(9)).is_empty());
-        assert_eq!(group.expire(at(10)), [1]);
+    fn overdue_shards_are_renewed_until_another_replica_has_them() {
+        let mut group = holding("a", &[1, 2]);
+        group.drain(2);
+        assert_eq!(group.plan(at(60)).renew, [1, 2]);
+        let listing = vec![shard(1, "b"), shard(2, "b")];
+        group.observe(listing, at(61)).unwrap();
         assert_eq!(group.valid_until(1), None);
+        assert!(group.plan(at(61)).renew.is_empty());
+        assert!(group.draining.is_empty());
+    }
+
+    #[test]
+    fn leases_of_unused_shards_are_removed() {
+        let mut group = holding("a", &[]);
+        let stray = |holder: &str| Listed {
+            shards: 8,
+            name: "shard-1-of-8".to_owned(),
+            ..shard(1, holder)
+        };
+        group.observe(vec![stray("")], at(1)).unwrap();
+        let unused = ("shard-1-of-8".to_owned(), "1".to_owned());
+        assert_eq!(group.plan(at(1)).forget, [unused.clone()], "it is released");
+        group.observe(vec![stray("dead")], at(2)).unwrap();
+        assert_eq!(group.plan(at(16)).forget, []);
+        assert_eq!(group.plan(at(17)).forget, [unused], "its holder is dead");
+        let alive = vec![stray(""), member("b", 8)];
+        group.observe(alive, at(20)).unwrap();
+        assert_eq!(group.plan(at(20)).forget, [], "another replica uses it");
+    }
+
+    #[test]
+    fn edited_leases_of_dead_members_expire() {
+        let mut group = joined("a");
+        group.observe(vec![member("b", 4)], at(0)).unwrap();
+        let mut edited = member("b", 4);
+        edited.record.duration = Duration::from_secs(3_600);
+        group.observe(vec![edited], at(1)).unwrap();
+        assert_eq!(group.others(at(14)).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(group.others(at(15)).count(), 0);
     }
 }

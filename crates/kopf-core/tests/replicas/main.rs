@@ -1,5 +1,5 @@
-//! Simulation of replicas that share objects: crashes, frozen processes, partitions, joins and slow
-//! requests, in virtual time, by seeds.
+//! Simulation of replicas that share objects: crashes, frozen processes, partitions, joins, slow
+//! requests, and Leases that users edit and delete, in virtual time, by seeds.
 //!
 //! Checked at every step: a shard is valid in at most one replica; no handler is called again for a
 //! change that is recorded as handled. Checked in the end, when the faults are over: every change is
@@ -27,14 +27,36 @@ fn seeds() -> u64 {
 fn no_object_is_handled_by_two_replicas_and_nothing_is_lost() {
     let mut calls = 0;
     let mut moves = 0;
+    let mut deletions = 0;
     for seed in 0..seeds() {
         let world = World::run(seed, Mistake::None);
         assert_eq!(world.violations, Vec::<String>::new(), "seed {seed}");
         calls += world.calls;
         moves += world.moves;
+        deletions += world.deletions;
     }
     assert!(calls > seeds() * 20, "handlers were called {calls} times");
     assert!(moves > seeds() * 5, "shards were taken {moves} times");
+    assert!(deletions > seeds() / 2, "{deletions} Leases were deleted");
+}
+
+#[test]
+fn slow_renewals_keep_a_sole_holder() {
+    for seconds in 1..=9 {
+        let (world, _) = World::run_slow(1, seconds * 1_000);
+        assert_eq!(world.violations, Vec::<String>::new(), "{seconds} s");
+        assert_eq!(world.moves, 4, "no shard is lost: {seconds} s");
+        assert!(world.calls > 20, "{} calls: {seconds} s", world.calls);
+    }
+}
+
+#[test]
+fn slow_replicas_always_have_one_that_handles() {
+    for replicas in [1, 3] {
+        let (world, gap) = World::run_slow(replicas, 5_000);
+        assert_eq!(world.violations, Vec::<String>::new());
+        assert_eq!(gap, 0, "milliseconds without a valid replica");
+    }
 }
 
 /// Each of these rules is needed: without it, some schedule goes wrong.

@@ -24,6 +24,8 @@ pub(crate) struct Replica {
     /// Its requests fail until then.
     pub(crate) partitioned_until: u64,
     pub(crate) next_round: u64,
+    /// The holders of all Leases in the last listing.
+    pub(crate) listed: BTreeMap<String, String>,
     timing: Timing,
     born: u64,
     mistake: Mistake,
@@ -64,6 +66,7 @@ impl Replica {
             frozen_until: 0,
             partitioned_until: 0,
             next_round: now,
+            listed: BTreeMap::new(),
             timing,
             born: now,
             mistake,
@@ -79,6 +82,13 @@ impl Replica {
     pub(crate) fn is_valid(&self, shard: u32, now: u64) -> bool {
         let until = self.group.valid_until(shard);
         until.is_some_and(|until| self.clock(now) < until)
+    }
+
+    /// Returns `true` if the shard was not renewed in time, and no other holder was seen yet: nothing
+    /// begins, and running handlers wait with their results.
+    pub(crate) fn is_overdue(&self, shard: u32, now: u64) -> bool {
+        let until = self.group.valid_until(shard);
+        until.is_some_and(|until| self.clock(now) >= until)
     }
 
     fn write(&self, name: String, role: Role, intent: Intent, holder: &str) -> Write {
@@ -111,6 +121,10 @@ impl Replica {
             }
         }
         let mut listing = server.list();
+        let holders = listing
+            .iter()
+            .map(|lease| (lease.name.clone(), lease.record.holder.clone()));
+        self.listed = holders.collect();
         listing.retain(|lease| lease.name != name);
         self.group.observe(listing, now_at).unwrap();
         self.settle(now);
@@ -152,9 +166,8 @@ impl Replica {
         }
     }
 
-    /// Ends shards that are not valid any longer, and begins those that are.
+    /// Ends shards that other replicas hold, and begins those that this one holds.
     pub(crate) fn settle(&mut self, now: u64) {
-        self.group.expire(self.clock(now));
         let (group, mistake) = (&self.group, self.mistake);
         self.tenures.retain(|shard, tenure| {
             let is_running = matches!(tenure.call, Call::Running { .. });

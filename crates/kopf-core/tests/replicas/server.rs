@@ -50,7 +50,7 @@ impl Server {
             holder: write.holder.clone(),
             duration: Duration::from_secs(write.seconds),
             acquired: None,
-            renewed: None,
+            renewed: Some(self.version.to_string()),
             transitions: 0,
         };
         let lease = Listed {
@@ -61,6 +61,24 @@ impl Server {
         };
         self.leases.insert(write.name.clone(), lease);
         Some(record)
+    }
+
+    /// Edits the duration of a Lease by hand, as users do: its holder has not renewed it.
+    pub(crate) fn edit(&mut self, name: &str, seconds: u64) {
+        self.version += 1;
+        if let Some(lease) = self.leases.get_mut(name) {
+            lease.record.version = self.version.to_string();
+            lease.record.duration = Duration::from_secs(seconds);
+        }
+    }
+
+    /// Deletes a Lease by hand.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.leases.remove(name);
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.leases.keys().cloned().collect()
     }
 
     pub(crate) fn list(&self) -> Vec<Listed> {

@@ -14,8 +14,14 @@ const FAULTY: u64 = 240_000;
 const QUIET: u64 = 120_000;
 /// Longest time of a request, in milliseconds: less than replicas wait after the validity of another one.
 const SLOWEST: u64 = 3_000;
+/// Longest time of a request for Leases, in milliseconds.
+const SLOWEST_ROUND: u64 = 9_500;
 /// Steps by which a watch is behind the server.
 const LAG: usize = 30;
+
+/// Milliseconds after the deletion of a Lease in which no replica joins: one that has not seen the Lease
+/// before would take it at once, while its holder has not noticed the deletion yet.
+const WITHOUT_JOINS: u64 = 20_000;
 
 /// A rule that is left out, to see that the simulation notices it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +63,14 @@ pub(crate) struct World {
     recorded_by: Vec<String>,
     born: u64,
     mistake: Mistake,
+    /// The time of every request of a round; random if absent.
+    latency: Option<u64>,
+    no_joins_until: u64,
+    pub(crate) deletions: u64,
 }
 
 impl World {
-    pub(crate) fn run(seed: u64, mistake: Mistake) -> Self {
+    fn new(seed: u64, mistake: Mistake) -> Self {
         let mut world = Self {
             violations: Vec::new(),
             calls: 0,
@@ -74,10 +84,23 @@ impl World {
             recorded_by: vec![String::new(); SHARDS as usize],
             born: 0,
             mistake,
+            latency: None,
+            no_joins_until: 0,
+            deletions: 0,
         };
         world.server.objects = vec![Object::default(); SHARDS as usize];
+        world
+    }
+
+    pub(crate) fn run(seed: u64, mistake: Mistake) -> Self {
+        let mut world = Self::new(seed, mistake);
         let mut now = 0;
         while now < FAULTY + QUIET && world.violations.is_empty() {
+            if now < FAULTY {
+                world.disturb(now);
+            } else if world.replicas.is_empty() {
+                world.join(now);
+            }
             world.step(now);
             now += STEP;
         }
@@ -87,12 +110,32 @@ impl World {
         world
     }
 
-    fn step(&mut self, now: u64) {
-        if now < FAULTY {
-            self.disturb(now);
-        } else if self.replicas.is_empty() {
-            self.join(now);
+    /// Runs this many replicas without faults, with slow requests of the same duration. Returns the
+    /// longest time in which a shard was not valid in any replica, after a minute for the beginning.
+    pub(crate) fn run_slow(replicas: u64, latency: u64) -> (Self, u64) {
+        let mut world = Self::new(replicas, Mistake::None);
+        world.latency = Some(latency);
+        let (mut gaps, mut longest) = ([0; SHARDS as usize], 0);
+        for now in (0..FAULTY + QUIET).step_by(usize::try_from(STEP).unwrap()) {
+            if now < replicas * STEP {
+                world.join(now);
+            }
+            if now < FAULTY && world.chance.once_in(10) {
+                world.change();
+            }
+            world.step(now);
+            for (shard, gap) in (0..).zip(&mut gaps).filter(|_| now >= 60_000) {
+                let mut replicas = world.replicas.iter();
+                let is_served = replicas.any(|replica| replica.is_valid(shard, now));
+                *gap = if is_served { 0 } else { *gap + STEP };
+                longest = longest.max(*gap);
+            }
         }
+        world.check_end();
+        (world, longest)
+    }
+
+    fn step(&mut self, now: u64) {
         self.deliver(now);
         for index in 0..self.replicas.len() {
             if self.replicas[index].frozen_until <= now {
@@ -111,8 +154,13 @@ impl World {
         reason = "every call draws another number"
     )]
     fn disturb(&mut self, now: u64) {
-        if self.replicas.len() < 5 && self.chance.once_in(150) || self.replicas.is_empty() {
+        let may_join = self.no_joins_until <= now && self.replicas.len() < 5;
+        if may_join && (self.chance.once_in(150) || self.replicas.is_empty()) {
             self.join(now);
+        }
+        self.meddle(now);
+        if self.replicas.is_empty() {
+            return;
         }
         let index = usize::try_from(self.chance.next() % self.replicas.len() as u64).unwrap();
         if self.chance.once_in(400) {
@@ -124,8 +172,37 @@ impl World {
             self.replicas[index].partitioned_until = now + self.chance.within(100..40_000);
         }
         if self.chance.once_in(10) {
-            let object = usize::try_from(self.chance.next() % u64::from(SHARDS)).unwrap();
-            self.server.objects[object].changed += 1;
+            self.change();
+        }
+    }
+
+    fn change(&mut self) {
+        let object = usize::try_from(self.chance.next() % u64::from(SHARDS)).unwrap();
+        self.server.objects[object].changed += 1;
+    }
+
+    /// Edits or deletes Leases by hand.
+    fn meddle(&mut self, now: u64) {
+        let names = self.server.names();
+        if names.is_empty() || !self.chance.once_in(100) {
+            return;
+        }
+        let name = &names[usize::try_from(self.chance.next() % names.len() as u64).unwrap()];
+        if self.chance.once_in(2) {
+            // Replicas that have not seen the holder would take a deleted Lease at once.
+            let holder = self.server.lease(name).map(|record| record.holder);
+            let mut replicas = self.replicas.iter();
+            if replicas.all(|one| {
+                holder.as_deref() == Some(&one.identity) || one.listed.get(name) == holder.as_ref()
+            }) {
+                self.server.remove(name);
+                self.deletions += 1;
+                self.no_joins_until = now + WITHOUT_JOINS;
+            }
+        } else {
+            let seconds = [1, 60, 3_600, (1 << 31) - 1];
+            let seconds = seconds[usize::try_from(self.chance.within(0..4)).unwrap()];
+            self.server.edit(name, seconds);
         }
     }
 
@@ -179,22 +256,25 @@ impl World {
         let replica = &mut self.replicas[index];
         replica.settle(now);
         let is_partitioned = replica.partitioned_until > now;
-        match self.rounds[index] {
-            None if replica.next_round <= now => {
-                let latency = self.chance.within(0..SLOWEST);
-                self.rounds[index] = Some((now, now + latency));
+        if let Some((began, effect)) = self.rounds[index]
+            && effect <= now
+        {
+            self.rounds[index] = None;
+            replica.next_round = began + 2_000;
+            if !is_partitioned {
+                let before = replica.tenures.len();
+                replica.round(&mut self.server, began, now);
+                let gained = replica.tenures.len().saturating_sub(before);
+                self.moves += gained as u64;
             }
-            Some((began, effect)) if effect <= now => {
-                self.rounds[index] = None;
-                replica.next_round = now + 2_000;
-                if !is_partitioned {
-                    let before = replica.tenures.len();
-                    replica.round(&mut self.server, began, now);
-                    let gained = replica.tenures.len().saturating_sub(before);
-                    self.moves += gained as u64;
-                }
-            }
-            _ => {}
+        }
+        if self.rounds[index].is_none() && replica.next_round <= now {
+            let latency = match self.latency {
+                Some(latency) => latency,
+                None if self.chance.once_in(5) => self.chance.within(0..SLOWEST_ROUND),
+                None => self.chance.within(0..SLOWEST),
+            };
+            self.rounds[index] = Some((now, now + latency));
         }
         if !is_partitioned {
             replica.release_drained(&mut self.server, now);
@@ -263,11 +343,12 @@ impl World {
                 let message = format!("{now}: shard {shard} is valid in {}", valid.join(", "));
                 self.violations.push(message);
             }
-            // A frozen one may end what it was doing.
+            // A frozen or overdue one may end what it was doing.
             let running = self.replicas.iter().filter(|replica| {
                 let tenure = replica.tenures.get(&shard);
                 let runs = |call: Call| matches!(call, Call::Running { .. });
-                replica.frozen_until <= now && tenure.is_some_and(|tenure| runs(tenure.call))
+                let is_late = replica.frozen_until > now || replica.is_overdue(shard, now);
+                !is_late && tenure.is_some_and(|tenure| runs(tenure.call))
             });
             if running.count() > 1 {
                 let message = format!("{now}: shard {shard} is handled twice at once");

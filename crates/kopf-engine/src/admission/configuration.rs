@@ -105,7 +105,7 @@ impl Manager {
     }
 
     /// Reconciles the object after every change of the server's address, of the cluster's
-    /// resources, of the object itself, of the pause and of the known peers.
+    /// resources, of the object itself, of the pause, of the known peers and of the live replicas.
     async fn keep(&mut self, managed: &mut Managed, halt: &CancellationToken) -> Result<(), Error> {
         let settings = &self.shared.context.settings.watching;
         let health = self
@@ -115,10 +115,12 @@ impl Manager {
             .stream(managed.to_string());
         let mut watcher = Watcher::new(Arc::clone(&managed.object), settings, health);
         let mut peers = self.shared.known_peers.subscribe();
+        let mut members = self.shared.members.subscribe();
         loop {
             let config = self.announced.borrow_and_update().clone();
             let desired = config.map(|config| self.webhooks(&config, Kept::All));
             peers.borrow_and_update();
+            members.borrow_and_update();
             self.plan(managed, desired.as_ref());
             let due = managed.planned;
             let is_over = tokio::select! {
@@ -126,6 +128,7 @@ impl Manager {
                 changed = self.announced.changed() => changed.is_err(),
                 changed = self.discovery.next() => changed.is_none(),
                 changed = peers.changed() => changed.is_err(),
+                changed = members.changed() => changed.is_err(),
                 () = pause_changed(&self.shared) => false,
                 seen = watcher.next() => {
                     managed.see(seen);
@@ -279,7 +282,7 @@ impl Manager {
             target: managed.object.target(),
             me: &self.me,
             title: format!("The admission webhook {}", self.name),
-            removal,
+            removal: removal.of(&self.shared.members),
             remaining: json!({"webhooks": kept}),
         };
         release.run(managed.precondition(&self.me)).await

@@ -57,8 +57,10 @@ impl Manager {
         let mut managed: BTreeMap<String, Persistence> = BTreeMap::new();
         let mut written: BTreeSet<String> = BTreeSet::new();
         let mut observers: BTreeMap<String, Observer> = BTreeMap::new();
+        let mut members = self.shared.members.subscribe();
         loop {
             let config = self.announced.borrow_and_update().clone();
+            members.borrow_and_update();
             managed.extend(self.definitions());
             self.observe(managed.keys(), &mut observers);
             if let Some(config) = config {
@@ -73,6 +75,7 @@ impl Manager {
                 changed = self.announced.changed() => changed.is_err(),
                 changed = self.discovery.next() => changed.is_none(),
                 () = any_change(&mut observers) => false,
+                changed = members.changed() => changed.is_err(),
                 () = sleep(POLLING_INTERVAL) => false,
             };
             if is_over {
@@ -220,7 +223,7 @@ impl Manager {
             target: self.target(name),
             me: &self.me,
             title: format!("The conversion of {name}"),
-            removal,
+            removal: removal.of(&self.shared.members),
             remaining,
         };
         release.run(Precondition::Unknown).await

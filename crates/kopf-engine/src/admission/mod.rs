@@ -59,10 +59,16 @@ fn situation<'a>(
         None => Some(owner.identity()),
     });
     let is_peer = peer.is_some_and(|identity| shared.known_peers.has(identity));
+    let is_gone = owner.is_some_and(|owner| {
+        let is_replica = owner.group().is_some() && owner.group() == me.group();
+        is_replica && shared.members.is_gone(owner.identity())
+    });
     Situation {
         content,
         owner,
-        relation: if is_peer {
+        relation: if is_gone {
+            Relation::Gone
+        } else if is_peer {
             Relation::Peer
         } else {
             Relation::Stranger
@@ -159,6 +165,14 @@ pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Erro
     let quoted: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
     let handlers = quoted.join(", ");
     Err(Error::NoServer { handlers })
+}
+
+/// Returns `true` if the operator writes webhook configurations or conversions.
+pub(crate) fn is_managed(registry: &Registry, settings: &Settings) -> bool {
+    let mut kinds = registry.handlers().iter().map(|handler| handler.kind);
+    settings.server.is_some()
+        && settings.managed.is_some()
+        && kinds.any(|kind| kind.webhook_type().is_some() || kind == HandlerKind::Convert)
 }
 
 /// Adds the API group of webhook configurations to the discovered groups.

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use tracing::info;
 
 use super::object::{merge, read};
+use crate::leading::Members;
 
 /// Delays before the checks whether another replica has taken over the webhooks of an exiting one,
 /// which needs one watch event and one write: 5 seconds in total.
@@ -44,6 +45,18 @@ pub(super) enum Removal {
     Ownership,
     /// Webhooks are removed, which other replicas need.
     Webhooks,
+    /// Webhooks are removed, and there are no other replicas.
+    LastWebhooks,
+}
+
+impl Removal {
+    /// Returns the effect on these replicas.
+    pub(super) fn of(self, members: &Members) -> Self {
+        match self {
+            Self::Webhooks if members.is_alone() => Self::LastWebhooks,
+            removal => removal,
+        }
+    }
 }
 
 /// Condition for the first patch.

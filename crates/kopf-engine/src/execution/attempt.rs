@@ -178,7 +178,7 @@ impl<'a> AttemptContext<'a> {
 impl Execution {
     /// Calls a handler without a progress record: one attempt, with the result stored in the patch.
     pub(crate) async fn once(&self, handler: &Arc<Handler>) {
-        if !self.may_begin() {
+        if !self.may_begin().await {
             return;
         }
         let prior = PriorAttempts::none(self.executor.context.clock.now());
@@ -196,7 +196,11 @@ impl Execution {
         prior: PriorAttempts,
         runner: RunnerHandles,
     ) -> Outcome {
-        if !self.may_begin() {
+        let may_begin = tokio::select! {
+            may_begin = self.may_begin() => may_begin,
+            _ = runner.stopped.wait(None) => false,
+        };
+        if !may_begin {
             return Outcome::cancelled();
         }
         let context = AttemptContext {

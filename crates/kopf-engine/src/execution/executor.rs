@@ -129,9 +129,12 @@ impl Execution {
         }
     }
 
-    /// Returns `true` if handlers may start: this replica handles the object.
-    pub(super) fn may_begin(&self) -> bool {
-        self.pass.as_ref().is_none_or(Pass::may_begin)
+    /// Waits until handlers may start; `false` if another replica handles the object.
+    pub(super) async fn may_begin(&self) -> bool {
+        match &self.pass {
+            Some(pass) => pass.begin().await,
+            None => true,
+        }
     }
 
     /// Returns the context for filters and lifecycles.

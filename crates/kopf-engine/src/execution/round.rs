@@ -43,7 +43,7 @@ impl Execution {
                 continue;
             }
             // Another replica continues from the stored records.
-            if !self.may_begin() {
+            if !self.may_begin().await {
                 return Ok(!done.is_empty());
             }
             done.push(&handler.id);

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use futures::StreamExt as _;
 use kopf_client::{Client, Error};
 use kopf_core::leading::{Intent, LeaseRecord};
 use kopf_core::settings::{Leading, Settings};
 use serde_json::{Map, Value, json};
+use tracing::debug;
+
+use super::CONCURRENT_WRITES;
 
 /// The namespace of Leases if neither the settings nor the credentials define one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -39,7 +43,8 @@ pub(super) struct Lease {
 
 impl Leases {
     /// Creates a client for the namespace of the settings. Waits for credentials if they define it.
-    /// Requests have their own rate limits, so that they do not wait for those of handlers.
+    /// Requests have their own rate limits, so that they do not wait for those of handlers. A renewal
+    /// that takes longer than `renew_deadline` would not extend the validity, so it is repeated then.
     pub(super) async fn new(client: &Client, settings: &Settings) -> Result<Self, Error> {
         let mut networking = settings.networking.clone();
         networking.request_timeout = Some(settings.leading.renew_deadline);
@@ -111,6 +116,18 @@ impl Leases {
             result => result,
         }
     }
+
+    /// Deletes the Leases of former replicas if they still have these versions. Failures are only
+    /// logged, because such Leases have no effect.
+    pub(super) async fn forget(&self, forgotten: Vec<(String, String)>) {
+        let deleting = forgotten.into_iter().map(async |(name, version)| {
+            if let Err(error) = self.delete(&name, &version).await {
+                debug!("The Lease {name} is not deleted: {error}");
+            }
+        });
+        let deleting = futures::stream::iter(deleting);
+        let () = deleting.buffer_unordered(CONCURRENT_WRITES).collect().await;
+    }
 }
 
 impl Lease {
@@ -126,6 +143,11 @@ impl Lease {
     pub(super) fn with_labels(mut self, labels: &BTreeMap<&str, String>) -> Self {
         self.metadata.insert("labels".to_owned(), json!(labels));
         self
+    }
+
+    /// Returns the last seen resource version; `None` if the Lease does not exist.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.object.as_ref()?["metadata"]["resourceVersion"].as_str()
     }
 
     /// Stores the listed object.

@@ -10,14 +10,17 @@
 //!
 //! A replica without a Lease only watches, indexes and reviews. Handlers and patches require a
 //! [`Pass`], which is checked in [`execution`](crate::execution) and [`patching`](crate::patching).
-//! A Lease is released after its passes are dropped. When a Lease is lost, running handlers may
-//! finish, but their results are not written.
+//! A Lease is released after its passes are dropped. While a Lease is not renewed in time, handlers
+//! and patches wait. When it is lost, running handlers may finish, but their results are not written.
 
 mod assignment;
+mod claiming;
 mod election;
 mod held_shards;
+mod keeper;
 mod leases;
 mod listing;
+mod members;
 mod reporting;
 mod shards;
 mod tenure;
@@ -35,6 +38,7 @@ pub(crate) use self::assignment::{Assignment, Assignments};
 use self::election::Election;
 use self::leases::Leases;
 pub(crate) use self::leases::namespace;
+pub(crate) use self::members::Members;
 use self::shards::Sharding;
 pub(crate) use self::tenure::Pass;
 use crate::clock::Clock;
@@ -43,6 +47,9 @@ use crate::metrics::Metrics;
 
 /// Time limit for releasing a Lease. If it fails, the Lease expires.
 const RELEASING: Duration = Duration::from_secs(3);
+
+/// Maximum number of concurrent requests for Leases.
+const CONCURRENT_WRITES: usize = 8;
 
 /// Errors of replicas that end the operator.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +69,9 @@ pub(crate) struct Replica {
     pub(crate) settings: Arc<Settings>,
     pub(crate) identity: String,
     pub(crate) assignments: Assignments,
+    pub(crate) members: Members,
+    /// `true` if the replicas manage webhook configurations: they must see which of them are alive.
+    pub(crate) serves_webhooks: bool,
     pub(crate) clock: Clock,
 }
 

@@ -27,9 +27,14 @@ impl FailureLog {
         self.report(&error.to_string(), advice);
     }
 
-    /// Logs that a request timed out before the end of the Lease.
-    pub(super) fn add_timeout(&mut self) {
-        self.report("no response in time", "");
+    /// Returns the name of the Leases.
+    pub(super) fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// Returns the last failure since the last success.
+    pub(super) fn cause(&self) -> &str {
+        self.last.as_deref().unwrap_or("no response yet")
     }
 
     fn report(&mut self, cause: &str, advice: &str) {

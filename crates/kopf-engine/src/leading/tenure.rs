@@ -1,4 +1,7 @@
 //! An uninterrupted period of holding a Lease, and the passes issued under it.
+//!
+//! A tenure that is not renewed in time is *overdue*: handlers do not start, and patches wait. It
+//! continues when the renewal succeeds, and ends when another holder is seen.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -6,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,6 +26,8 @@ pub(crate) struct Tenure {
     epoch: Instant,
     /// Milliseconds since the epoch; `u64::MAX` for an unlimited tenure.
     valid_until: AtomicU64,
+    /// Notified when the tenure is renewed.
+    renewed: Notify,
     /// Cancelled when no more passes are issued.
     ending: CancellationToken,
     /// Cancelled when no more writes are allowed.
@@ -50,6 +56,7 @@ impl Tenure {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             epoch: Instant::now(),
             valid_until: AtomicU64::new(valid_until),
+            renewed: Notify::new(),
             ending: CancellationToken::new(),
             lost: CancellationToken::new(),
             passes,
@@ -61,10 +68,11 @@ impl Tenure {
         self.number
     }
 
-    /// Extends the validity.
+    /// Extends the validity, and continues the waiting work.
     pub(crate) fn renew(&self, end: Instant) {
         let end = end.saturating_duration_since(self.epoch);
         self.valid_until.store(milliseconds(end), Ordering::Release);
+        self.renewed.notify_waiters();
     }
 
     /// Returns `true` while the Lease is valid by the monotonic clock of this process.
@@ -73,9 +81,24 @@ impl Tenure {
         end == u64::MAX || (!self.lost.is_cancelled() && milliseconds(self.epoch.elapsed()) < end)
     }
 
-    /// Returns `true` if passes are issued.
+    /// Returns `true` if passes are issued, even while the tenure is overdue.
     pub(crate) fn admits(&self) -> bool {
-        !self.ending.is_cancelled() && self.is_valid()
+        !self.ending.is_cancelled()
+    }
+
+    /// Waits until the tenure is valid. Returns `false` if the token is cancelled. Cancel-safe.
+    async fn valid_unless(&self, cancelled: &CancellationToken) -> bool {
+        loop {
+            let mut renewed = pin!(self.renewed.notified());
+            renewed.as_mut().enable();
+            if cancelled.is_cancelled() {
+                return false;
+            }
+            if self.is_valid() {
+                return true;
+            }
+            cancelled.run_until_cancelled(renewed).await;
+        }
     }
 
     /// Begins the release: no more passes are issued. Running handlers may finish and write.
@@ -126,14 +149,24 @@ impl Pass {
         self.tenure.number()
     }
 
-    /// Returns `true` if a handler may start now.
-    pub(crate) fn may_begin(&self) -> bool {
-        self.tenure.admits()
+    /// Waits until a handler may start; `false` if none may start any more. Cancel-safe.
+    pub(crate) async fn begin(&self) -> bool {
+        self.tenure.valid_unless(&self.tenure.ending).await
     }
 
-    /// Returns `true` if a patch may be sent now.
-    pub(crate) fn may_write(&self) -> bool {
-        self.tenure.is_valid()
+    /// Waits until a patch may be sent; `false` if the Lease is lost. Cancel-safe.
+    pub(crate) async fn write(&self) -> bool {
+        self.tenure.valid_unless(&self.tenure.lost).await
+    }
+
+    /// Returns `true` if no more handlers may start.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.tenure.ending.is_cancelled()
+    }
+
+    /// Returns `true` if no more patches may be sent.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.tenure.lost.is_cancelled()
     }
 
     /// Waits until no more handlers may start. Cancel-safe.
@@ -141,23 +174,29 @@ impl Pass {
         self.tenure.ending.cancelled().await;
     }
 
-    /// Polls the future while patches may be sent; `None` if the tenure ends first. The clock is
+    /// Polls the future while patches may be sent; `None` if the Lease is lost first. The clock is
     /// read before every poll, so that a process sends nothing after it was frozen.
     pub(crate) async fn fenced<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let mut lost = pin!(self.tenure.lost.cancelled());
-        std::future::poll_fn(|context| {
-            if lost.as_mut().poll(context).is_ready() || !self.may_write() {
-                return Poll::Ready(None);
+        while self.write().await {
+            let polled = std::future::poll_fn(|context| {
+                if lost.as_mut().poll(context).is_ready() || !self.tenure.is_valid() {
+                    return Poll::Ready(None);
+                }
+                work.as_mut().poll(context).map(Some)
+            });
+            if let Some(done) = polled.await {
+                return Some(done);
             }
-            work.as_mut().poll(context).map(Some)
-        })
-        .await
+        }
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
     use tokio::time::{advance, sleep};
 
     use super::*;
@@ -166,17 +205,34 @@ mod tests {
         Arc::new(Tenure::until(Instant::now() + Duration::from_secs(10)))
     }
 
+    /// Returns the result of a future that does not have to wait.
+    fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+        future.now_or_never()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_tenure_without_renewal_expires() {
+    async fn an_overdue_tenure_waits_for_its_renewal() {
         let tenure = soon();
         let pass = tenure.enter().unwrap();
         advance(Duration::from_secs(9)).await;
-        assert!(pass.may_begin() && pass.may_write());
-        tenure.renew(Instant::now() + Duration::from_secs(10));
-        advance(Duration::from_secs(9)).await;
-        assert!(pass.may_write());
+        assert_eq!(now(pass.begin()), Some(true));
         advance(Duration::from_secs(1)).await;
-        assert!(!pass.may_begin() && !pass.may_write());
+        assert_eq!((now(pass.begin()), now(pass.write())), (None, None));
+        assert!(tenure.enter().is_some(), "it is not lost");
+        let renewing = async { tenure.renew(Instant::now() + Duration::from_secs(10)) };
+        let (begun, written, ()) = tokio::join!(pass.begin(), pass.write(), renewing);
+        assert!(begun && written);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_work_ends_with_the_tenure() {
+        let tenure = soon();
+        let pass = tenure.enter().unwrap();
+        advance(Duration::from_secs(10)).await;
+        let (begun, written, ()) = tokio::join!(pass.begin(), pass.write(), async {
+            tenure.lose();
+        });
+        assert!(!begun && !written);
         assert!(tenure.enter().is_none());
     }
 
@@ -186,7 +242,8 @@ mod tests {
         let pass = tenure.enter().unwrap();
         tenure.end();
         pass.ended().await;
-        assert!(!pass.may_begin() && pass.may_write());
+        assert!(pass.is_ending() && !pass.is_lost());
+        assert!(!pass.begin().await && pass.write().await);
         assert!(tenure.enter().is_none());
         assert!(!tenure.is_drained());
         tokio::join!(tenure.drained(), async { drop(pass) });
@@ -207,14 +264,32 @@ mod tests {
         let tenure = soon();
         let pass = tenure.enter().unwrap();
         advance(Duration::from_secs(3600)).await;
-        let sent = pass.fenced(async { panic!("must not be polled") }).await;
+        let sending = pass.fenced(async { panic!("must not be polled") });
+        let (sent, ()) = tokio::join!(sending, async { tenure.lose() });
         assert_eq!(sent, None::<()>);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fenced_work_continues_after_a_late_renewal() {
+        let tenure = soon();
+        let pass = tenure.enter().unwrap();
+        let sending = pass.fenced(async {
+            sleep(Duration::from_secs(11)).await;
+            Instant::now()
+        });
+        let renewed = async {
+            sleep(Duration::from_secs(15)).await;
+            tenure.renew(Instant::now() + Duration::from_secs(1));
+            Instant::now()
+        };
+        let (sent, renewed) = tokio::join!(sending, renewed);
+        assert_eq!(sent, Some(renewed), "not before the renewal");
     }
 
     #[tokio::test(start_paused = true)]
     async fn endless_tenures_do_not_expire() {
         let pass = Arc::new(Tenure::endless()).enter().unwrap();
         advance(Duration::from_secs(1_000_000_000)).await;
-        assert!(pass.may_begin() && pass.may_write());
+        assert!(pass.begin().await && pass.write().await);
     }
 }

@@ -183,7 +183,7 @@ impl Driver {
             return HandlingOutcome::Quiet;
         }
         loop {
-            let is_ending = !self.pass.as_ref().is_some_and(Pass::may_begin);
+            let is_ending = self.pass.as_ref().is_none_or(Pass::is_ending);
             if is_ending && Box::pin(self.is_to_be_left()).await {
                 return HandlingOutcome::Left;
             }
@@ -268,7 +268,7 @@ impl Driver {
 
     async fn on_deadline(&mut self, mut permit: ObjectPermit) {
         // Events that arrived while waiting for the permit take precedence.
-        let is_ending = !self.pass.as_ref().is_some_and(Pass::may_begin);
+        let is_ending = self.pass.as_ref().is_none_or(Pass::is_ending);
         if self.mailbox.is_empty() || is_ending {
             self.feed(Input::Deadline, &mut permit).await;
         }

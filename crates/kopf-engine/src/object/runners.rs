@@ -116,7 +116,7 @@ fn start(
     }
     // A pause stops the runners of all objects. When another replica takes over the object, its
     // runners are stopped with its state.
-    if shared.pause.is_paused() || !version.pass.may_begin() {
+    if shared.pause.is_paused() || version.pass.is_ending() {
         return Ok(Vec::new());
     }
     let start = |handler| background.start(handler, version.body, version.pass);

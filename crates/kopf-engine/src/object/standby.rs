@@ -106,7 +106,7 @@ impl Driver {
         let Some(pass) = self.pass.clone() else {
             return true;
         };
-        if !pass.may_write() {
+        if pass.is_lost() {
             return true;
         }
         let context = Arc::clone(&self.context);

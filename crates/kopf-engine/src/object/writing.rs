@@ -237,7 +237,7 @@ impl Sending {
         body: &Body,
         pass: Pass,
     ) -> Result<(), Error> {
-        if !pass.may_write() {
+        if !pass.write().await {
             return Err(Error::NotHeld);
         }
         let persistence = &context.shared.context.settings.persistence;

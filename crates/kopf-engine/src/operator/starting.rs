@@ -21,7 +21,7 @@ use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::known_peers::KnownPeers;
-use crate::leading::{self, Replica};
+use crate::leading::{self, Members, Replica};
 use crate::observation::{
     DiscoveryReceiver, NamespaceObserver, ResourceObserver, discovery_channel, wanted_groups,
 };
@@ -116,6 +116,7 @@ fn share(
         pause,
         assignments: leading::first_assignment(&settings.leading),
         known_peers: KnownPeers::default(),
+        members: Members::default(),
         barrier: Barrier::default(),
         child_inboxes: Arc::clone(&context.children),
         memos: Memos::default(),
@@ -154,6 +155,8 @@ fn spawn_replica(shared: &Shared, identity: &str, root: &mut Root) {
         settings: Arc::clone(&context.settings),
         identity: leading::replica_identity(identity),
         assignments: shared.assignments.clone(),
+        members: shared.members.clone(),
+        serves_webhooks: admission::is_managed(&shared.registry, &context.settings.admission),
         clock: context.clock,
     };
     let (client, halt) = (context.client.clone(), root.halt.clone());

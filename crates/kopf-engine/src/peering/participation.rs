@@ -124,8 +124,8 @@ impl Participation {
     async fn write_as(&self, pass: &Pass, stop: &CancellationToken) {
         let mut random = seed(&self.identity);
         // An exiting replica is a peer until its last handler has ended.
-        let exits = || self.exiting.is_cancelled() && pass.may_write();
-        while !stop.is_cancelled() && (pass.may_begin() || exits()) {
+        let exits = || self.exiting.is_cancelled() && !pass.is_lost();
+        while !stop.is_cancelled() && (!pass.is_ending() || exits()) {
             let wait = self.keep_alive(random).await;
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -138,7 +138,7 @@ impl Participation {
                 () = pass.ended(), if !exits() => {}
             }
         }
-        if !stop.is_cancelled() || !pass.may_write() {
+        if !stop.is_cancelled() || pass.is_lost() {
             return;
         }
         match self.object.remove([self.identity.as_str()]).await {

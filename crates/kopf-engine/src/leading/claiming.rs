@@ -1,0 +1,103 @@
+//! Requests that take and renew one Lease.
+
+use kopf_core::leading::Candidate;
+
+use super::keeper::Time;
+use super::leases::{Lease, Leases};
+
+/// Number of attempts in one round: a conflict is resolved by reading the Lease and writing once more.
+const ATTEMPTS: usize = 2;
+
+/// A failure of one round.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Api(#[from] kopf_client::Error),
+    #[error(transparent)]
+    DuplicateIdentity(#[from] kopf_core::leading::DuplicateIdentity),
+}
+
+/// The effect of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claimed {
+    /// The server has accepted it.
+    Accepted,
+    /// Another client has changed the Lease.
+    Conflict,
+    /// Another replica holds the Lease.
+    Unavailable,
+}
+
+/// Reads the Lease.
+pub(super) async fn look(
+    leases: &Leases,
+    lease: &mut Lease,
+    candidate: &mut Candidate,
+    time: Time,
+) -> Result<(), Failure> {
+    let found = leases.read(lease).await?;
+    Ok(candidate.observe(found, time.now())?)
+}
+
+/// Takes or renews the Lease in its last seen version.
+pub(super) async fn claim(
+    leases: &Leases,
+    lease: &mut Lease,
+    candidate: &mut Candidate,
+    time: Time,
+) -> Result<Claimed, Failure> {
+    let began = time.now();
+    let Some(intent) = candidate.intent(began) else {
+        return Ok(Claimed::Unavailable);
+    };
+    let spec = candidate.claim(time.utc());
+    match leases.write(lease, &intent, spec).await? {
+        Some(record) => {
+            candidate.accepted(record, began);
+            Ok(Claimed::Accepted)
+        }
+        None => {
+            candidate.conflicted();
+            Ok(Claimed::Conflict)
+        }
+    }
+}
+
+/// Renews a held Lease. Ends without an attempt if another holder is found.
+pub(super) async fn renew(
+    leases: &Leases,
+    lease: &mut Lease,
+    candidate: &mut Candidate,
+    time: Time,
+) -> Result<(), Failure> {
+    for _ in 0..ATTEMPTS {
+        if candidate.is_unknown() {
+            look(leases, lease, candidate, time).await?;
+        }
+        let is_held = candidate.valid_until().is_some();
+        if !is_held || claim(leases, lease, candidate, time).await? != Claimed::Conflict {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes or renews a Lease that no other replica can hold.
+pub(super) async fn keep(
+    leases: &Leases,
+    lease: &mut Lease,
+    candidate: &mut Candidate,
+    time: Time,
+) -> Result<(), Failure> {
+    for _ in 0..ATTEMPTS {
+        if candidate.is_unknown() {
+            look(leases, lease, candidate, time).await?;
+        }
+        match claim(leases, lease, candidate, time).await? {
+            Claimed::Accepted => break,
+            Claimed::Conflict => {}
+            Claimed::Unavailable => candidate.conflicted(),
+        }
+    }
+    Ok(())
+}

@@ -104,7 +104,7 @@ fn handling_waits_for_a_late_renewal_and_continues_at_once() {
         stage.faults().remove(fault);
         stage.until_handled("a").await;
         assert_eq!(stage.journal.count("make"), 1, "the result is kept");
-        assert_eq!(logged(stage, "Handling continues"), 1);
+        assert_eq!(logged(stage, "Handling continues:"), 1);
         assert_eq!(logged(stage, "not the leader any longer"), 0);
         assert_eq!(logged(stage, "held by"), 0, "there is no other replica");
         assert_eq!(lease(stage).await["leaseTransitions"], 0);
@@ -217,23 +217,5 @@ fn leases_of_killed_replicas_and_unused_shards_are_removed() {
         stage.create_handled("c", json!({})).await;
         stage.sleep(5.0).await;
         assert_eq!(leases(stage).await, ["op"]);
-    });
-}
-
-#[test]
-fn slow_shards_are_handled_at_all_times() {
-    sandboxed(async |stage| {
-        stage.faults().inject(latency(5));
-        let _first = shard(stage, 4, [on::create("make")]).start().await;
-        let _second = shard(stage, 4, [on::create("make")]).start().await;
-        stage.sleep(60.0).await;
-        for number in 0..20 {
-            let name = format!("thing-{number}");
-            stage.create(&name, json!({})).await;
-            stage.sleep(3.0).await;
-            assert!(is_handled(&stage.get(&name).await), "{name}");
-        }
-        assert_eq!(stage.journal.count("make"), 20);
-        assert_eq!(logged(stage, "is lost"), 0);
     });
 }

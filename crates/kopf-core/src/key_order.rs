@@ -101,12 +101,12 @@ fn reordered(
     first: &[&str],
     last: &[&str],
 ) -> Vec<String> {
-    let rank = |key: &str| match first.iter().position(|name| *name == key) {
-        Some(position) => position,
-        None => {
+    let rank = |key: &str| {
+        let first_position = first.iter().position(|name| *name == key);
+        first_position.unwrap_or_else(|| {
             let position = last.iter().position(|name| *name == key);
             first.len() + position.map_or(0, |position| position + 1)
-        }
+        })
     };
     let mut keys: Vec<String> = match order {
         Some(order) => entries(map, order).map(|(key, _)| key.clone()).collect(),

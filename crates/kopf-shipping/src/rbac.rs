@@ -125,6 +125,7 @@ mod tests {
         let requirements = Requirements {
             permissions: scopes.map(permission).into(),
             remarks: [Remark::UnmanagedWebhooks].into(),
+            owners: [].into(),
             scopes: Vec::new(),
         };
         let identity = Identity::new("op", "ops").unwrap();

@@ -77,7 +77,7 @@ mod tests {
     use super::super::PatchFn;
     use super::*;
 
-    fn patch(merge: Value) -> Patch {
+    fn patch(merge: &Value) -> Patch {
         Patch {
             merge: merge.as_object().unwrap().clone(),
             fns: Vec::new(),
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn differences_contain_what_was_added() {
-        let earlier = patch(json!({"status": {"a": 1, "b": {"x": 1}}, "spec": {"s": 1}}));
-        let now = patch(json!({"status": {"a": 2, "b": {"x": 1, "y": null}}, "spec": {"s": 1}}));
+        let earlier = patch(&json!({"status": {"a": 1, "b": {"x": 1}}, "spec": {"s": 1}}));
+        let now = patch(&json!({"status": {"a": 2, "b": {"x": 1, "y": null}}, "spec": {"s": 1}}));
         let difference = now.since(&earlier);
         let expected = json!({"status": {"a": 2, "b": {"y": null}}});
         assert_eq!(Value::Object(difference.merge), expected);
@@ -95,15 +95,15 @@ mod tests {
 
     #[test]
     fn subtracting_a_difference_leaves_the_rest() {
-        let mut earlier = patch(json!({"status": {"a": 1}}));
+        let mut earlier = patch(&json!({"status": {"a": 1}}));
         earlier.add_fn(PatchFn::new("kept", |_| Ok(())));
         let mut now = earlier.clone();
-        now.merge_from(patch(json!({"status": {"b": {"c": 1}}, "spec": {"s": 1}})));
+        now.merge_from(patch(&json!({"status": {"b": {"c": 1}}, "spec": {"s": 1}})));
         now.add_fn(PatchFn::new("dropped", |_| Ok(())));
         let difference = now.since(&earlier);
         assert_eq!(difference.fns.len(), 1);
 
-        now.merge_from(patch(json!({"spec": {"s": 2}})));
+        now.merge_from(patch(&json!({"spec": {"s": 2}})));
         now.subtract(&difference);
         let expected = json!({"status": {"a": 1}, "spec": {"s": 2}});
         assert_eq!(
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn size_is_that_of_the_json() {
         assert_eq!(
-            patch(json!({"a": {"b": "ä"}})).size(),
+            patch(&json!({"a": {"b": "ä"}})).size(),
             r#"{"a":{"b":"ä"}}"#.len()
         );
     }

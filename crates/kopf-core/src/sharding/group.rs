@@ -438,7 +438,11 @@ mod tests {
         };
         group.observe(vec![stray("")], at(1)).unwrap();
         let unused = ("shard-1-of-8".to_owned(), "1".to_owned());
-        assert_eq!(group.plan(at(1)).forget, [unused.clone()], "it is released");
+        assert_eq!(
+            group.plan(at(1)).forget,
+            std::slice::from_ref(&unused),
+            "it is released"
+        );
         group.observe(vec![stray("dead")], at(2)).unwrap();
         assert_eq!(group.plan(at(16)).forget, []);
         assert_eq!(group.plan(at(17)).forget, [unused], "its holder is dead");

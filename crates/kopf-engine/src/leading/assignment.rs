@@ -185,6 +185,6 @@ mod tests {
         let before = shared.current();
         let changed = async { tokio::join!(shared.changed_since(&before), shared.first()).1 };
         let (pass, ()) = tokio::join!(changed, async { shared.publish([(0, tenure())].into()) });
-        assert!(pass.may_begin());
+        assert!(pass.begin().await);
     }
 }

@@ -199,15 +199,14 @@ impl Caller {
                 let mut mapped = self.services.iter().rev();
                 let mapped =
                     mapped.find(|service| service.namespace == *namespace && service.name == *name);
-                let (host, port, prefix) = match mapped.map(|service| &service.endpoint) {
-                    Some(url) => (url.host.clone(), url.port.unwrap_or(443), url.path.as_str()),
-                    None => {
-                        let service = find_service(namespace, name);
-                        let resolved = resolve(service.as_ref(), name, *port);
-                        let (host, port) =
-                            resolved.map_err(|why| format!("Post {shown:?}: {why}"))?;
-                        (host, port, "")
-                    }
+                let (host, port, prefix) = if let Some(service) = mapped {
+                    let url = &service.endpoint;
+                    (url.host.clone(), url.port.unwrap_or(443), url.path.as_str())
+                } else {
+                    let service = find_service(namespace, name);
+                    let resolved = resolve(service.as_ref(), name, *port);
+                    let (host, port) = resolved.map_err(|why| format!("Post {shown:?}: {why}"))?;
+                    (host, port, "")
                 };
                 let path = endpoint::clean(&format!("{prefix}/{path}"));
                 Ok(Route {

@@ -45,7 +45,7 @@ fn later() -> [Declaration; 2] {
     [on::update("later"), on::delete("end")]
 }
 
-async fn with_later<'a>(stage: &'a Stage, handler: Declaration) -> crate::stage::Actor<'a> {
+async fn with_later(stage: &Stage, handler: Declaration) -> crate::stage::Actor<'_> {
     let [update, delete] = later();
     stage.run([handler, update, delete]).await
 }

@@ -138,6 +138,6 @@ mod tests {
         for digest in 0..1_000 {
             repeats.note(digest, at(0));
         }
-        assert!(repeats.posted.len() <= 10, "also if all are equally old");
+        assert!(repeats.posted.len() <= 10, "even if all are equally old");
     }
 }

@@ -21,7 +21,7 @@ use kopf_core::sync::Mutex;
 use tokio::sync::Notify;
 
 use crate::identity::Identity;
-use crate::invocation::OwnedObject;
+use crate::invocation::{FindChildren, OwnedObject};
 
 /// The inboxes of all streams whose objects can be owners.
 #[derive(Debug, Default)]
@@ -86,10 +86,10 @@ impl ChildInboxes {
             inbox.post(owners.collect(), child);
         }
     }
+}
 
-    /// Returns the newest versions of the existing children of an object, in the order of their last
-    /// changes.
-    pub(crate) fn children_of(&self, resource: &Resource, owner: &Body) -> Vec<Arc<OwnedObject>> {
+impl FindChildren for ChildInboxes {
+    fn children_of(&self, resource: &Resource, owner: &Body) -> Vec<Arc<OwnedObject>> {
         let Some(uid) = owner.uid() else {
             return Vec::new();
         };

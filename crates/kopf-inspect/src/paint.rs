@@ -1,5 +1,7 @@
 //! Colours of text on terminals.
 
+use std::fmt::Write as _;
+
 /// The style of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -84,7 +86,8 @@ pub(crate) fn harmless_json(json: &str) -> String {
     for character in json.chars() {
         // Those of ASCII are either escaped already or white space between values, except for DEL.
         if character >= '\u{7f}' && (character.is_control() || is_layout(character)) {
-            harmless.push_str(&format!("\\u{:04x}", u32::from(character)));
+            // Writing to a string cannot fail.
+            let _ = write!(harmless, "\\u{:04x}", u32::from(character));
         } else {
             harmless.push(character);
         }

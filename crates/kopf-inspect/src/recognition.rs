@@ -163,7 +163,7 @@ mod tests {
     const RECORD: &str = r#"{"started":"2026-01-02T03:04:05.000000","retries":1}"#;
     const ESSENCE: &str = "{\"spec\":{}}\n";
 
-    fn found(annotations: Value) -> Vec<(String, Option<String>, Vec<String>)> {
+    fn found(annotations: &Value) -> Vec<(String, Option<String>, Vec<String>)> {
         let body = Body::new(json!({"metadata": {"annotations": annotations}}));
         let operators = operators(&body).into_iter().map(|operator| {
             let others = operator.others.into_iter().map(str::to_owned);
@@ -186,14 +186,10 @@ mod tests {
             json!({"op.example/last-handled-configuration-ofDRS": ESSENCE}),
             json!({"op.example/create_fn": RECORD, "a.example/x": "y", "b": "{}\n"}),
         ] {
-            assert_eq!(
-                found(annotations.clone()),
-                [one("op.example")],
-                "{annotations}"
-            );
+            assert_eq!(found(&annotations), [one("op.example")], "{annotations}");
         }
         let plain = json!({"last-handled-configuration": ESSENCE});
-        assert_eq!(found(plain), [one("")]);
+        assert_eq!(found(&plain), [one("")]);
     }
 
     #[test]
@@ -204,7 +200,7 @@ mod tests {
             json!({"a.example/config": "{\"retries\": 5}", "b.example/x": "{\"a\": 1}"}),
             json!({"a.example/last-handled-configuration": "no"}),
         ] {
-            assert_eq!(found(annotations.clone()), [], "{annotations}");
+            assert_eq!(found(&annotations), [], "{annotations}");
         }
     }
 
@@ -214,7 +210,7 @@ mod tests {
             "kopf.zalando.org/last-handled-configuration": ESSENCE,
             "a.example/last-handled-configuration": ESSENCE, "a.example/kopf-managed": "yes",
         });
-        assert_eq!(found(both), [one(DEFAULT_PREFIX), one("a.example")]);
+        assert_eq!(found(&both), [one(DEFAULT_PREFIX), one("a.example")]);
         let split = json!({
             "kopf.zalando.org/last-handled-configuration": ESSENCE,
             "a.example/fn": RECORD, "a.example/kopf-managed": "yes",
@@ -224,14 +220,14 @@ mod tests {
             None,
             vec!["a.example".to_owned()],
         );
-        assert_eq!(found(split), [expected]);
+        assert_eq!(found(&split), [expected]);
     }
 
     #[test]
     fn another_name_of_the_essence_is_found() {
         let annotations = json!({"a.example/kopf-managed": "yes", "a.example/seen": ESSENCE});
         let expected = ("a.example".to_owned(), Some("seen".to_owned()), Vec::new());
-        assert_eq!(found(annotations), [expected]);
+        assert_eq!(found(&annotations), [expected]);
     }
 
     #[test]

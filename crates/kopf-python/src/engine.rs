@@ -177,12 +177,7 @@ impl Engine {
                 copy: need(options, "copy")?,
             }))
             .declare_after_startup(move |settings| {
-                let started = Arc::clone(&declared);
-                declared.queue.push(Entry::Run(Box::new(move |py| {
-                    if let Err(error) = started.bridge.call_method0(py, "started") {
-                        error.write_unraisable(py, None);
-                    }
-                })));
+                note_start(&declared);
                 let declarations = declared.declarations.lock().take();
                 let declarations = declarations.ok_or("the handlers were not declared")?;
                 #[cfg(feature = "sandbox")]
@@ -205,18 +200,31 @@ impl Engine {
         if let Some(identity) = get::<String>(options, "identity")? {
             operator = operator.identity(identity);
         }
-        if let Some(endpoint) = get::<String>(options, "liveness_endpoint")? {
-            let endpoint = endpoint.parse::<Endpoint>();
-            let endpoint = endpoint.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        if let Some(endpoint) = endpoint(options, "liveness_endpoint")? {
             operator = operator.liveness(endpoint);
         }
-        if let Some(endpoint) = get::<String>(options, "metrics_endpoint")? {
-            let endpoint = endpoint.parse::<Endpoint>();
-            let endpoint = endpoint.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        if let Some(endpoint) = endpoint(options, "metrics_endpoint")? {
             operator = operator.metrics_endpoint(endpoint);
         }
         Ok(operator)
     }
+}
+
+/// Tells the bridge that the startup handlers have finished.
+fn note_start(front: &Arc<Front>) {
+    let started = Arc::clone(front);
+    front.queue.push(Entry::Run(Box::new(move |py| {
+        if let Err(error) = started.bridge.call_method0(py, "started") {
+            error.write_unraisable(py, None);
+        }
+    })));
+}
+
+/// Parses the address of an endpoint; `None` if it is absent.
+fn endpoint(options: &Bound<'_, PyDict>, key: &str) -> PyResult<Option<Endpoint>> {
+    let given = get::<String>(options, key)?;
+    let parsed = given.map(|given| given.parse::<Endpoint>()).transpose();
+    parsed.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Returns a list of objects; empty if it is absent.

@@ -463,6 +463,9 @@ pub(crate) fn check_webhook_service(name: &str, port: u16, path: Option<&str>) -
     checked.map(drop).map_err(invalid)
 }
 
+/// A Service, the names of its certificate, and the default port of the server.
+type AnnouncedService<'py> = (Bound<'py, PyAny>, [String; 3], u16);
+
 /// Returns what a server with these options announces instead of a URL: the Service, the names of its
 /// certificate, and the default port of the server. `None` for a URL.
 #[pyfunction]
@@ -471,7 +474,7 @@ pub(crate) fn announced_webhook_service<'py>(
     options: &Bound<'py, PyDict>,
     namespace: Option<&str>,
     is_local: bool,
-) -> PyResult<Option<(Bound<'py, PyAny>, [String; 3], u16)>> {
+) -> PyResult<Option<AnnouncedService<'py>>> {
     let invalid = |text: String| PyValueError::new_err(text);
     let service = native("server", options)?.announced_service(namespace, is_local);
     let Some(service) = service.map_err(|error| invalid(error.to_string()))? else {

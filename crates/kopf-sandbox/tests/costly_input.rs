@@ -18,7 +18,7 @@ use self::support::{Api, CONFIG_MAPS, DEFINITIONS, definition, request};
 const THINGS: &str = "/apis/test.dev/v1/namespaces/default/things";
 
 /// Returns a CRD with properties of the spec.
-fn with_properties(properties: Value) -> Value {
+fn with_properties(properties: &Value) -> Value {
     let mut crd = definition("things", "Thing");
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
         "type": "object",
@@ -92,7 +92,7 @@ async fn crds_with_very_large_patterns_are_rejected() {
         (one("((a{100}){100}){100}"), "expression too large"),
         (one(&classes), "expression too large"),
     ] {
-        let error = api.create(DEFINITIONS, &with_properties(properties)).await;
+        let error = api.create(DEFINITIONS, &with_properties(&properties)).await;
         let error = error.expect(422).json()["message"]
             .as_str()
             .unwrap()
@@ -104,7 +104,7 @@ async fn crds_with_very_large_patterns_are_rejected() {
         );
     }
     // A real server accepts it, and it is not costly.
-    let unicode = with_properties(one(r"^\p{L}{1,63}$"));
+    let unicode = with_properties(&one(r"^\p{L}{1,63}$"));
     api.create(DEFINITIONS, &unicode).await.expect(201);
     api.create(THINGS, &thing("Käse")).await.expect(201);
 }
@@ -113,7 +113,7 @@ async fn crds_with_very_large_patterns_are_rejected() {
 async fn long_values_of_heavy_patterns_are_rejected() {
     let (_sandbox, api) = started();
     let pattern = "(a|b)*a(a|b){501}$";
-    let crd = with_properties(json!({ "text": { "type": "string", "pattern": pattern } }));
+    let crd = with_properties(&json!({ "text": { "type": "string", "pattern": pattern } }));
     api.create(DEFINITIONS, &crd).await.expect(201);
     let text = "ab".repeat(500_000);
     let error = api.create(THINGS, &thing(&text)).await.expect(422).text();
@@ -132,7 +132,7 @@ async fn searches_of_rules_are_charged_by_their_patterns() {
     let (_sandbox, api) = started();
     let rule = "self.matches('(a|b)*a(a|b){501}$')";
     let validations = json!([{ "rule": rule }]);
-    let crd = with_properties(json!({ "text": {
+    let crd = with_properties(&json!({ "text": {
         "type": "string", "x-kubernetes-validations": validations,
     } }));
     api.create(DEFINITIONS, &crd).await.expect(201);
@@ -146,7 +146,7 @@ async fn searches_of_rules_are_charged_by_their_patterns() {
     api.create(THINGS, &thing(&"ab".repeat(500)))
         .await
         .expect(201);
-    let heavy = with_properties(json!({ "text": {
+    let heavy = with_properties(&json!({ "text": {
         "type": "string",
         "x-kubernetes-validations": [{ "rule": r"self.matches('\\p{L}{999}')" }],
     } }));

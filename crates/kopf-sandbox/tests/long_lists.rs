@@ -14,6 +14,7 @@ use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use kopf_sandbox::{Listen, Sandbox};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use self::support::tls::Kubeconfig;
 use self::support::{Api, ApiResponse, CONFIG_MAPS, config_map, request};
@@ -122,7 +123,8 @@ async fn other_tasks_run_while_a_list_is_written() {
     ] {
         let turns = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&turns);
-        let other = tokio::spawn(async move {
+        let mut other = JoinSet::new();
+        other.spawn(async move {
             loop {
                 counted.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
@@ -132,7 +134,7 @@ async fn other_tasks_run_while_a_list_is_written() {
         let before = turns.load(Ordering::Relaxed);
         list(&api, query, accept).await;
         let turns = turns.load(Ordering::Relaxed) - before;
-        other.abort();
+        other.abort_all();
         assert!(turns >= 2, "{query} {accept}: {turns}");
     }
 }
@@ -144,12 +146,12 @@ async fn long_lists_are_complete_if_the_listener_ends_meanwhile() {
     let config = Kubeconfig::read(&listening.kubeconfig());
     let mut client = config.connect().await.unwrap();
     let response = client.open(accepting(CONFIG_MAPS, TABLE)).await.unwrap();
-    let reading = tokio::spawn(async move {
+    let reading = async move {
         tokio::task::yield_now().await;
         response.into_body().collect().await
-    });
-    listening.shutdown().await;
-    let body = reading.await.unwrap().unwrap().to_bytes();
+    };
+    let (body, ()) = tokio::join!(reading, listening.shutdown());
+    let body = body.unwrap().to_bytes();
     let table: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(table["rows"].as_array().unwrap().len(), COUNT);
 }

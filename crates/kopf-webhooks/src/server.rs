@@ -79,16 +79,12 @@ enum DefaultPlace {
 
 /// Returns the place of this machine in the cluster, if it is a known local one.
 async fn detected(operator: &dyn Serving) -> Place {
-    match guess_host(operator).await {
-        Some(host) => {
-            debug!("Cluster detection found the hostname: {host}");
-            Place::Host(host.to_owned())
-        }
-        None => {
-            debug!("Cluster detection failed, running a simple local server.");
-            Place::Address
-        }
-    }
+    let Some(host) = guess_host(operator).await else {
+        debug!("Cluster detection failed, running a simple local server.");
+        return Place::Address;
+    };
+    debug!("Cluster detection found the hostname: {host}");
+    Place::Host(host.to_owned())
 }
 
 /// Returns the Service of this pod, as generated manifests define it. An empty variable counts as unset.

@@ -1,7 +1,7 @@
 //! The operator is killed at every write of a deletion amid other writes, and restarted. A handler
 //! succeeds once more only if its success was not recorded when the operator was killed.
 
-use kopf_testing::recording::Moment;
+use kopf_testing::recording::{Call, Moment};
 use serde_json::{Value, json};
 
 use super::{Other, Part};
@@ -32,7 +32,7 @@ fn handlers(other: &Other) -> Vec<Declaration> {
 /// The handlers that are recorded as finished by an accepted write, ever.
 fn recorded(stage: &Stage, writes: usize) -> Vec<String> {
     let mut ids = Vec::new();
-    let accepted = stage.writes().into_iter().filter(|call| call.is_accepted());
+    let accepted = stage.writes().into_iter().filter(Call::is_accepted);
     for call in accepted.take(writes) {
         let annotations = call.body.pointer("/metadata/annotations");
         for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {

@@ -18,7 +18,7 @@ struct Mutant {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mutation {
+pub(crate) enum Mutation {
     NoEchoWait,
     FinalizerRemovedEarly,
     RunnersNotAwaited,
@@ -83,10 +83,7 @@ fn counterexample(mutation: Mutation, handlers: Handlers, budget: Budget) -> Str
     };
     let mut operator = Operator::new(rules, handlers);
     operator.lost_updates = mutation == Mutation::LostUpdates;
-    operator.stores_newest = mutation == Mutation::NewestStored;
-    operator.forgets_outcomes = mutation == Mutation::OutcomeForgotten;
-    operator.erases_early = mutation == Mutation::ErasedEarly;
-    operator.records_nothing = mutation == Mutation::RefusalNotRecorded;
+    operator.mutation = Some(mutation);
     let universe = Universe { operator };
     match explore(&universe, universe.begin(budget), 400_000) {
         Explored::Violated { property, .. } => property,

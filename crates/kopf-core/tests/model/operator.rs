@@ -24,6 +24,7 @@ use kopf_core::progress::{AnnotationsProgressStorage, ProgressStorage as _};
 use serde_json::{Value, json};
 
 use super::attempts::{attempt, timestamp};
+use super::mutations::Mutation;
 use super::releasing::{Kept, released};
 use super::server::{FINALIZER, Outcome, Request, has_finalizer, is_deleting};
 
@@ -96,15 +97,8 @@ pub(crate) struct Operator<R> {
     pub(crate) rules: R,
     pub(crate) handlers: Handlers,
     pub(crate) lost_updates: bool,
-    /// A mutation: the newest essence is stored as handled, not the one the handlers were called with.
-    pub(crate) stores_newest: bool,
-    /// A mutation: the outcome of a deletion is not kept in memory, and the removal of the finalizer
-    /// is guarded by the version of the object.
-    pub(crate) forgets_outcomes: bool,
-    /// A mutation: the records of a deletion are erased before the finalizer is removed.
-    pub(crate) erases_early: bool,
-    /// A mutation: the outcome of a deletion is not recorded if the finalizer cannot be removed.
-    pub(crate) records_nothing: bool,
+    /// A mutation of the operator; those of the rules are not here.
+    pub(crate) mutation: Option<Mutation>,
     pub(super) progress: AnnotationsProgressStorage,
     diffbase: AnnotationsDiffBaseStorage,
     place: Place,
@@ -116,14 +110,15 @@ impl<R: Rules> Operator<R> {
             rules,
             handlers,
             lost_updates: false,
-            stores_newest: false,
-            forgets_outcomes: false,
-            erases_early: false,
-            records_nothing: false,
+            mutation: None,
             progress: AnnotationsProgressStorage::default(),
             diffbase: AnnotationsDiffBaseStorage::default(),
             place: KeyNaming::default().with_v1(false).into(),
         }
+    }
+
+    pub(super) fn has(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
     }
 
     fn storages(&self) -> Storages<'_> {
@@ -221,7 +216,7 @@ impl<R: Rules> Operator<R> {
                 };
             }
             Action::DropUnsent => process.unsent = None,
-            Action::Record if !self.records_nothing => self.record(process),
+            Action::Record if !self.has(Mutation::RefusalNotRecorded) => self.record(process),
             Action::AdoptResponse => {
                 if let (Some(response), Some((_, newest))) =
                     (process.response.take(), &process.newest)
@@ -396,7 +391,7 @@ impl<R: Rules> Operator<R> {
         cycle
             .state
             .apply(handler, &attempt(succeeds), timestamp(now));
-        if let Some(current) = current.filter(|_| self.stores_newest) {
+        if let Some(current) = current.filter(|_| self.has(Mutation::NewestStored)) {
             cycle.new = Arc::new(self.essence(current));
         }
         let made = [Attempted {
@@ -455,7 +450,7 @@ impl<R: Rules> Operator<R> {
             base: newest.unwrap_or_default(),
             merged: None,
             last: json!({}),
-            is_guarded: self.forgets_outcomes,
+            is_guarded: self.has(Mutation::OutcomeForgotten),
         };
         process.phase = Phase::Sending {
             request,

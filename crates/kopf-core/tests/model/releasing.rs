@@ -11,6 +11,7 @@ use kopf_core::patch::Patch;
 use kopf_core::progress::ProgressStorage as _;
 use serde_json::Value;
 
+use super::mutations::Mutation;
 use super::operator::{Cycle, Operator, Process, pending};
 use super::server::FINALIZER;
 
@@ -58,13 +59,13 @@ impl<R: Rules> Operator<R> {
         patch: &mut Patch,
     ) {
         let Some(erasure) = erasure else { return };
-        if self.erases_early {
+        if self.has(Mutation::ErasedEarly) {
             patch.merge_from(Patch {
                 merge: erasure.on_object.clone(),
                 ..Patch::default()
             });
         }
-        if !self.forgets_outcomes {
+        if !self.has(Mutation::OutcomeForgotten) {
             let release = Release::new(&cycle.state, &cycle.owned, erasure);
             process.release = Some(Kept(release));
         }

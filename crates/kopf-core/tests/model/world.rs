@@ -248,7 +248,7 @@ impl<R: Rules> Universe<R> {
         let was_held = is_held(&world.server);
         let releases = request.finalizer == Some(FinalizerChange::Release);
         let result = world.server.apply(request);
-        *outcome = result.clone();
+        outcome.clone_from(&result);
         let is_written = matches!(result, None | Some(Outcome::Accepted(_)));
         if is_written {
             for known in world.known.values_mut() {

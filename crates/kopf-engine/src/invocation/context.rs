@@ -10,8 +10,8 @@ use kopf_core::settings::Settings;
 use kopf_core::wording::Style;
 
 use super::memos::MemoCell;
+use super::owned::{FindChildren, NoChildren};
 use super::{Heartbeat, Host, Leftovers, SettingsDraft};
-use crate::child_inboxes::ChildInboxes;
 use crate::clock::Clock;
 use crate::indexing::Indices;
 use crate::known_kinds::KnownKinds;
@@ -46,7 +46,7 @@ pub struct OperatorContext {
     /// Discovered resources of applied children.
     pub(crate) kinds: KnownKinds,
     /// The children of handled objects.
-    pub(crate) children: Arc<ChildInboxes>,
+    pub(crate) children: Arc<dyn FindChildren>,
     /// The operator's metrics.
     pub(crate) metrics: Metrics,
     /// The style of log messages.
@@ -74,7 +74,7 @@ impl OperatorContext {
             heartbeat: None,
             leftovers: Leftovers::default(),
             kinds: KnownKinds::default(),
-            children: Arc::default(),
+            children: Arc::new(NoChildren),
             metrics: Metrics::default(),
             style: Style::default(),
         }

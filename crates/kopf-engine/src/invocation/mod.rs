@@ -64,6 +64,7 @@ pub(crate) use self::host::Hosting;
 pub use self::host::{Host, Hosted};
 pub(crate) use self::leftovers::Leftovers;
 pub use self::live::LiveBody;
+pub(crate) use self::owned::FindChildren;
 pub use self::owned::OwnedObject;
 pub use self::patch::SharedPatch;
 pub use self::slot::Slot;

@@ -1,5 +1,6 @@
 //! Objects owned by the object of a call.
 
+use std::fmt;
 use std::sync::Arc;
 
 use kopf_core::body::Body;
@@ -16,6 +17,23 @@ pub struct OwnedObject {
     pub event: EventType,
     /// The version; for deleted objects, the last one.
     pub body: Body,
+}
+
+/// The existing objects that handled objects own.
+pub(crate) trait FindChildren: fmt::Debug + Send + Sync {
+    /// Returns the newest versions of the existing children of an object, in the order of their last
+    /// changes.
+    fn children_of(&self, resource: &Resource, owner: &Body) -> Vec<Arc<OwnedObject>>;
+}
+
+/// The children in contexts without watched objects.
+#[derive(Debug)]
+pub(super) struct NoChildren;
+
+impl FindChildren for NoChildren {
+    fn children_of(&self, _: &Resource, _: &Body) -> Vec<Arc<OwnedObject>> {
+        Vec::new()
+    }
 }
 
 impl OwnedObject {

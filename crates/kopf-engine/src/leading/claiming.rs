@@ -51,16 +51,12 @@ pub(super) async fn claim(
         return Ok(Claimed::Unavailable);
     };
     let spec = candidate.claim(time.utc());
-    match leases.write(lease, &intent, spec).await? {
-        Some(record) => {
-            candidate.accepted(record, began);
-            Ok(Claimed::Accepted)
-        }
-        None => {
-            candidate.conflicted();
-            Ok(Claimed::Conflict)
-        }
-    }
+    let Some(record) = leases.write(lease, &intent, spec).await? else {
+        candidate.conflicted();
+        return Ok(Claimed::Conflict);
+    };
+    candidate.accepted(record, began);
+    Ok(Claimed::Accepted)
 }
 
 /// Renews a held Lease. Ends without an attempt if another holder is found.

@@ -14,6 +14,7 @@ use super::{Error, Operator};
 use tracing::warn;
 
 use crate::admission::{self, Webhooks};
+use crate::child_inboxes::ChildInboxes;
 use crate::daemons::{Daemons, killer};
 use crate::definitions;
 use crate::execution::{BlockingPool, Executor};
@@ -49,13 +50,22 @@ impl Operator {
         if let Some(observer) = started.metrics.observer() {
             client = client.with_observer(observer);
         }
+        let inboxes = Arc::new(ChildInboxes::default());
         let context = Arc::new(OperatorContext {
             client,
             settings: Arc::clone(&settings),
+            children: Arc::clone(&inboxes) as _,
             ..started.clone()
         });
         let executor = Arc::new(Executor::new(Arc::clone(&context), self.lifecycle, pool));
-        let shared = share(context, executor, self.registry, self.inspect, root);
+        let shared = share(
+            context,
+            executor,
+            self.registry,
+            self.inspect,
+            inboxes,
+            root,
+        );
         root.grace = settings.queueing.exit_timeout;
         spawn_killer(&shared, root);
         let scope = self.scope.clone();
@@ -99,6 +109,7 @@ fn share(
     executor: Arc<Executor>,
     registry: Registry,
     inspect: Inspect,
+    child_inboxes: Arc<ChildInboxes>,
     root: &Root,
 ) -> Arc<Shared> {
     let settings = &context.settings;
@@ -118,7 +129,7 @@ fn share(
         known_peers: KnownPeers::default(),
         members: Members::default(),
         barrier: Barrier::default(),
-        child_inboxes: Arc::clone(&context.children),
+        child_inboxes,
         memos: Memos::default(),
         ending: root.halt.clone(),
         inspect,

@@ -238,20 +238,19 @@ pub async fn run(poster: Poster, client: Client) {
                 "{dropped} k8s-events were dropped: they were created faster than they could be posted."
             );
         }
-        match next {
-            Some(next) => {
-                let sent = send(&client, &inner.settings.posting, &next).await;
-                if let Some(metrics) = &inner.metrics {
-                    match sent {
-                        Sent::Posted => metrics.posted.inc(),
-                        Sent::Failed => metrics.failed.inc(),
-                    };
-                }
-            }
-            None => tokio::select! {
+        let Some(next) = next else {
+            tokio::select! {
                 () = inner.arrived.notified() => {}
                 () = inner.sleep_until(due) => {}
-            },
+            }
+            continue;
+        };
+        let sent = send(&client, &inner.settings.posting, &next).await;
+        if let Some(metrics) = &inner.metrics {
+            match sent {
+                Sent::Posted => metrics.posted.inc(),
+                Sent::Failed => metrics.failed.inc(),
+            };
         }
     }
 }

@@ -117,7 +117,9 @@ fn state_can_be_stored_in_the_status() {
         stage.create_settled("obj", json!({"field": 1})).await;
         let object = stage.get("obj").await;
         assert_eq!(object["status"]["kopf"]["progress"]["make"]["retries"], 1);
-        assert_eq!(own_annotations(&object), ["attempted-essences"]);
+        let status = &object["status"]["kopf"];
+        assert!(status.get("attempted-essences").is_some(), "{status}");
+        assert!(own_annotations(&object).is_empty());
         stage.pass(2.0).await;
         let object = stage.get("obj").await;
         assert!(own_annotations(&object).is_empty());

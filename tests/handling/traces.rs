@@ -168,9 +168,12 @@ async fn writes(stage: &Stage, trace: Trace, touching: bool) -> Vec<(&'static st
         let mut body = call.body.clone();
         if let Some(test) = body.as_array_mut().map(|operations| operations.remove(0)) {
             assert_eq!(test["op"], "test");
-            assert_eq!(test["path"], "/metadata/resourceVersion");
-            // The user has changed the object in between.
-            if !trace.steps.iter().any(|step| matches!(step, Step::Delete)) {
+            // The user has changed the object in between, and the release tests only the finalizer.
+            if trace.steps.iter().any(|step| matches!(step, Step::Delete)) {
+                let is_release = test["path"] == "/metadata/uid";
+                assert!(is_release || test["path"] == "/metadata/resourceVersion");
+            } else {
+                assert_eq!(test["path"], "/metadata/resourceVersion");
                 assert_eq!(test["value"].as_str(), before.as_deref());
             }
         }
@@ -291,7 +294,11 @@ fn c_two_handlers() {
 #[test]
 fn d_deletion() {
     both_ways(D, |writes, _| {
-        let remove = json!([{"op": "remove", "path": "/metadata/finalizers"}]);
+        let path = "/metadata/finalizers/0";
+        let remove = json!([
+            {"op": "test", "path": path, "value": FINALIZER},
+            {"op": "remove", "path": path},
+        ]);
         assert_eq!(writes[3..], [("main", remove)]);
     });
 }

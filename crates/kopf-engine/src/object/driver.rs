@@ -73,7 +73,7 @@ pub(crate) struct Driver {
     /// The origins of that patch and of the current cycle.
     pub(super) origins: Box<Origins>,
     /// The daemons and timers in the current cycle.
-    pub(super) tended: Option<Tended>,
+    pub(super) tended: Option<Box<Tended>>,
     /// The facts of the current cycle.
     pub(super) cycle: Option<Box<Cycle>>,
     /// Daemons and timers that delay the deletion of the object.

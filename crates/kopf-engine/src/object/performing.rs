@@ -130,7 +130,7 @@ impl Driver {
         let tending = runners::tend(&context, &mut self.state, version, permit);
         let failure = match AssertUnwindSafe(tending).catch_unwind().await {
             Ok(Ok(tended)) => {
-                self.tended = Some(tended);
+                self.tended = Some(Box::new(tended));
                 return None;
             }
             Ok(Err(error)) => error,

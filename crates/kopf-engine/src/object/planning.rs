@@ -57,7 +57,7 @@ impl Driver {
 
     async fn gather(&mut self, version: &Version, logger: &ObjectLogger) -> Result<Facts, Error> {
         let context = Arc::clone(&self.context);
-        let tended = self.tended.take().unwrap_or_default();
+        let tended = *self.tended.take().unwrap_or_default();
         if self.is_released(version) {
             self.cycle = None;
             return Ok(self.facts(version, Finalizer::Released, tended));

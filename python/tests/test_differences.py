@@ -39,7 +39,10 @@ TESTED = {
     "patching of the HTTP layer": "test_shims.py::test_http_layer_is_missing_with_advice",
     "TLS to the API server": "test_differences.py::test_old_versions_of_tls_are_rejected",
     "`context=` of webhook servers": "test_webhooks.py::test_aiohttp_variant",
-    "order of keys in bodies": "test_differences.py::test_keys_of_bodies_are_sorted",
+    "order of keys in the last": "test_behaviour_key_order.py::test_old_states_have_the_stored_order",
+    "readiness": "test_behaviour_records.py::test_readiness_is_logged_with_the_watched_resources",
+    "files without handlers": "test_loaders.py::test_files_without_handlers_are_reported",
+    "`@kopf.on.create` without": "test_loaders.py::test_decorators_without_parentheses_are_errors",
     "`memories=`": "test_differences.py::test_internal_arguments_are_ignored_with_a_warning",
     "errors in handler files": "test_behaviour_process.py::test_invalid_files_are_reported_in_the_last_line",
     "errors that end the operator": "test_behaviour_failures.py::test_failed_startups_end_with_one_line",
@@ -188,24 +191,6 @@ def test_old_versions_of_tls_are_rejected(
         operator.join()
     assert operator.exception is not None
     assert "ProtocolVersion" in f"{records.text}{operator.exception}"
-
-
-@pytest.mark.native
-def test_keys_of_bodies_are_sorted(stage: Stage) -> None:
-    found: list[list[str]] = []
-
-    @kopf.on.event("configmaps", field="metadata.name", value="sorted")
-    def event(body: Any, meta: Any, **_: Any) -> None:
-        found.extend(list(mapping) for mapping in (body, meta, body["data"]))
-
-    with stage.operator():
-        stage.cluster.create({
-            "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "sorted"},
-            "data": {"b": "1", "a": "2"},
-        })
-        until(lambda: found, "the event")
-    stage.cluster.delete("configmaps", "sorted")
-    assert all(keys == sorted(keys) for keys in found)
 
 
 @pytest.mark.native

@@ -35,7 +35,8 @@ def script(folder: pathlib.Path, code: str) -> str:
 
 
 def test_operators_are_stopped_at_the_exit(operator: None, tmp_path: pathlib.Path) -> None:
-    with KopfRunner(["run", "-A", script(tmp_path, "print('loaded')")], timeout=10) as runner:
+    code = "import kopf; kopf.on.create('x', id='x')(print); print('loaded')"
+    with KopfRunner(["run", "-A", script(tmp_path, code)], timeout=10) as runner:
         assert not runner.future.done()
     assert runner.exit_code == 0
     assert runner.exception is None

@@ -65,6 +65,8 @@ def test_roles_are_derived_from_handlers_and_models(handlers: str) -> None:
         ("", "nodes"): ["list", "watch"],
         ("apiextensions.k8s.io", "customresourcedefinitions"): ["list", "watch"],
         ("g.dev", "things"): ["list", "patch", "watch"],
+        # Children of the allowed kind block the deletion of their owners.
+        ("g.dev", "things/finalizers"): ["update"],
         ("g.dev", "things/status"): ["patch"],
     }
     assert "evaluated for built-in resources" in result.stderr
@@ -186,7 +188,7 @@ def convert(**_): ...
         for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]
     }
     assert verbs["apps", "deployments"] == ["list", "watch"]
-    assert verbs["", "configmaps"] == ["list", "watch"]
-    assert verbs["", "secrets"] == ["list", "watch"]
+    assert verbs["", "configmaps"] == ["create", "get", "list", "patch", "watch"]
+    assert verbs["", "secrets"] == ["create", "get", "list", "patch", "watch"]
     found = objects(invoke("manifests", "--standalone", str(path)))
     assert find("Service", found)["spec"]["ports"]

@@ -7,12 +7,11 @@ use kopf_core::object::retriggering::{Request, Stage};
 use kopf_core::patch::Patch;
 use serde_json::{Map, Value, json};
 
-use crate::annotations::own_annotations;
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::paint::harmless;
 use crate::recognition;
-use crate::storages::Storages;
+use crate::storages::{Storages, own_annotations};
 
 /// The fields of `status.kopf` with the state of operators.
 const STATUS: [&str; 3] = ["progress", "dummy", "last-handled-configuration"];

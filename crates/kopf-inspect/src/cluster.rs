@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::events::{Event, EventOutcome};
 use crate::failure::{Failure, request_failure};
-use crate::kinds::prefer_served;
+use crate::kinds::{self, prefer_served};
 
 /// The number of objects per request. Only one page is in memory at a time.
 const PAGE: u32 = 500;
@@ -101,6 +101,11 @@ impl Cluster {
         })?;
         prefer_served(&mut scan);
         Ok(scan)
+    }
+
+    /// Finds a resource by any of its names.
+    pub(crate) async fn resolve(&self, name: &str) -> Result<Resource, Failure> {
+        kinds::resolve(name, &self.scan(&Groups::All).await?)
     }
 
     /// Reads one object.

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::events::{Event, EventOutcome};
 use crate::handled::Handled;
+use crate::lines::{Start, diff_lines, progress_line};
 use crate::object_ref::ObjectRef;
 use crate::paint::Style;
 use crate::pausing::pause_advice;
 use crate::peers::Participant;
 use crate::records::HandlerProgress;
-use crate::rendering::{Start, diff_lines, progress_line};
 use crate::state::{Finalizer, State};
 use crate::storages::Storages;
 

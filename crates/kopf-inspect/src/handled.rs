@@ -11,10 +11,9 @@ use kopf_core::secrets::redact_diff;
 use kopf_core::storage::StorageError;
 use serde_json::Value;
 
-use crate::annotations::own_annotations;
 use crate::records::{HandlerProgress, ObjectProgress};
 use crate::state::{Finalizer, Source, State};
-use crate::storages::{Storages, is_secret};
+use crate::storages::{Storages, is_secret, own_annotations};
 
 /// One object with its state.
 #[derive(Clone, Debug)]

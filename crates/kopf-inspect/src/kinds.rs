@@ -2,23 +2,14 @@
 
 use std::collections::HashSet;
 
-use kopf_client::discovery::{Groups, Scan};
+use kopf_client::discovery::Scan;
 use kopf_core::resource::Resource;
 use kopf_core::selector::Selector;
 
-use crate::cluster::Cluster;
 use crate::failure::Failure;
 
 /// Upper bound for the number of names in errors.
 const SHOWN: usize = 5;
-
-impl Cluster {
-    /// Finds a resource by any of its names.
-    pub(crate) async fn resolve(&self, name: &str) -> Result<Resource, Failure> {
-        let scan = self.scan(&Groups::All).await?;
-        resolve(name, &scan)
-    }
-}
 
 /// Marks one version of every resource as preferred. The server prefers one version per group; for a
 /// resource without it, the first version in the order of the server is marked, as in kubectl.

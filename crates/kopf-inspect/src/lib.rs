@@ -19,6 +19,7 @@ mod failure;
 mod handled;
 mod kinds;
 mod leases;
+mod lines;
 mod object_ref;
 mod paint;
 mod pausing;

@@ -14,9 +14,9 @@ use kopf_core::object::retriggering::Request;
 use kopf_core::progress::ProgressRecord;
 use serde_json::Value;
 
-use crate::annotations::{COPIED, is_known, own_annotations, record};
+use crate::annotations::{COPIED, is_known, record};
 use crate::recognition::records_in_status;
-use crate::storages::Storages;
+use crate::storages::{Storages, own_annotations};
 
 /// The length of the hash at the end of shortened names.
 const HASH: usize = 7;

@@ -16,6 +16,7 @@ use kopf_core::settings::Settings;
 use kopf_core::storage::StorageError;
 use serde_json::{Map, Value};
 
+use crate::annotations::{BASE, COPIED, is_known, record};
 use crate::recognition::{self, Operator};
 
 /// The storages and the finalizer of the inspected operator.
@@ -256,6 +257,52 @@ fn leaf(value: &Value, path: FieldPath, fields: &mut Vec<FieldPath>) {
         Value::Object(map) if !map.is_empty() => leaves(map, &path, fields),
         _ => fields.push(path),
     }
+}
+
+/// An annotation of the operator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnAnnotation<'a> {
+    pub(crate) key: &'a str,
+    /// The key without prefix and suffix.
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// Returns the annotations of the operator.
+pub(crate) fn own_annotations<'a>(
+    storages: &'a Storages,
+    body: &'a Body,
+) -> impl Iterator<Item = OwnAnnotation<'a>> {
+    let namings = std::iter::once(&storages.naming).chain(&storages.others);
+    namings.flat_map(move |naming| annotations_of(naming, body))
+}
+
+fn annotations_of<'a>(
+    naming: &'a KeyNaming,
+    body: &'a Body,
+) -> impl Iterator<Item = OwnAnnotation<'a>> {
+    let prefix = naming.prefix();
+    let is_copied = naming
+        .keys(BASE, body)
+        .iter()
+        .any(|key| key.ends_with(COPIED));
+    body.annotations().iter().filter_map(move |(key, value)| {
+        let name = if prefix.is_empty() {
+            key.as_str()
+        } else {
+            key.strip_prefix(prefix)?.strip_prefix('/')?
+        };
+        // Replica sets also have copies of their deployment's annotations, without the suffix.
+        let name = if is_copied {
+            name.strip_suffix(COPIED)?
+        } else {
+            name
+        };
+        let text = value.as_str()?;
+        // Without a prefix, annotations are recognised by their names and values.
+        let is_own = !prefix.is_empty() || is_known(name) || record(text).is_some();
+        is_own.then_some(OwnAnnotation { key, name, text })
+    })
 }
 
 #[cfg(test)]

@@ -136,6 +136,29 @@ fn is_long_integer(value: f64) -> bool {
     !(SMALLEST..LARGEST).contains(&value) && value.abs() < 1e21
 }
 
+/// Returns the size of a value as JSON, in bytes.
+pub fn size_of_json(value: &impl Serialize) -> usize {
+    let mut counter = Counter(0);
+    // Only values with keys that are not strings cannot be serialised.
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) | Err(_) => counter.0,
+    }
+}
+
+/// A writer that counts bytes.
+struct Counter(usize);
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,5 +258,13 @@ mod tests {
             let read = serde_json::from_str::<f64>(&encoded).unwrap();
             prop_assert_eq!(read.to_bits(), value.to_bits());
         }
+    }
+
+    #[test]
+    fn json_is_counted_in_bytes() {
+        assert_eq!(
+            size_of_json(&json!({"a": ["ä", 1]})),
+            r#"{"a":["ä",1]}"#.len()
+        );
     }
 }

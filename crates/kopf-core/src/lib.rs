@@ -49,6 +49,10 @@ pub mod lifecycle;
 pub mod literal;
 #[doc(hidden)]
 pub mod managers;
+#[doc(hidden)]
+pub mod matching;
+#[doc(hidden)]
+pub mod moment;
 pub mod namespace;
 #[doc(hidden)]
 pub mod object;

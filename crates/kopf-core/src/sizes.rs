@@ -83,29 +83,6 @@ pub fn patched_annotations(patch: &Patch) -> Option<&Map<String, Value>> {
     patch.merge.get("metadata")?.get("annotations")?.as_object()
 }
 
-/// Returns the size of a value as JSON, in bytes.
-pub fn size_of_json(value: &impl serde::Serialize) -> usize {
-    let mut counter = Counter(0);
-    // Only values with keys that are not strings cannot be serialised.
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) | Err(_) => counter.0,
-    }
-}
-
-/// A writer that counts bytes.
-struct Counter(usize);
-
-impl std::io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 = self.0.saturating_add(bytes.len());
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -151,13 +128,5 @@ mod tests {
         patch.annotations_mut().insert("b".to_owned(), json!(null));
         patch.annotations_mut().insert("c".to_owned(), json!("56"));
         assert_eq!(annotations_size(&body, &patch), 4 + 3);
-    }
-
-    #[test]
-    fn json_is_counted_in_bytes() {
-        assert_eq!(
-            size_of_json(&json!({"a": ["ä", 1]})),
-            r#"{"a":["ä",1]}"#.len()
-        );
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Error {
         source: StorageError,
     },
     #[error(transparent)]
-    Filter(#[from] kopf_core::filter::Error),
+    Filter(#[from] kopf_core::matching::FilterError),
     #[error(transparent)]
     Lifecycle(#[from] kopf_core::lifecycle::Error),
     #[error(transparent)]

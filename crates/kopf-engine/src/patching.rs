@@ -8,13 +8,13 @@ use futures::FutureExt as _;
 use kopf_client::patching::{PatchKind, PatchResponse, Target};
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
+use kopf_core::encoding::size_of_json;
 use kopf_core::finalizer::Removal;
 use kopf_core::patch::{
     Patch, PatchFn, inconsistencies, json_calls_between, transform, with_version_test,
 };
 use kopf_core::resource::Resource;
 use kopf_core::secrets::{is_secret, redact_body, redact_diff, redact_operations};
-use kopf_core::sizes::size_of_json;
 use kopf_core::wording::{self, Style};
 use serde_json::{Map, Value, json};
 

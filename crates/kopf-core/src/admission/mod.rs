@@ -13,7 +13,6 @@ mod client_config;
 mod configuration;
 mod mutation;
 mod naming;
-mod operation;
 mod operations;
 mod ownership;
 mod response;
@@ -29,12 +28,13 @@ mod unreadable;
 
 pub use client_config::{ClientConfig, ServiceReference};
 pub(crate) use configuration::client_config as addressed;
-pub use operation::{Operation, UnknownOperation};
 pub use serving::{Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer};
 pub use text::{ParseError, parse, parse_in_order};
 pub use unreadable::{ReviewHead, Unreadable};
 
 // Interfaces between the engine and our servers. Custom servers need none of them.
+#[doc(hidden)]
+pub use crate::handler::{Operation, UnknownOperation, WebhookType};
 #[doc(hidden)]
 pub use certificates::{
     Certificate, CertificateSecret, CertificateStore, StoredCertificate, UnusableSecret,
@@ -45,8 +45,6 @@ pub use configuration::{Configured, served, webhooks};
 pub use mutation::{json_patch, json_patch_awaited};
 #[doc(hidden)]
 pub use naming::is_called;
-#[doc(hidden)]
-pub use operation::WebhookType;
 #[doc(hidden)]
 pub use ownership::{
     Activity, Content, Decision, OWNER_ANNOTATION, Owner, Reason, Relation, Situation, decide,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::naming::is_called;
 use super::{Operation, Refusal, Review, WebhookType};
 use crate::cause::Cause;
-use crate::filter::{self, Error};
 use crate::handler::{Handler, HandlerKind};
+use crate::matching::{self, FilterError};
 
 /// Returns the admission handlers to call, in registration order, each function once per id.
 ///
@@ -24,7 +24,7 @@ pub fn select<F>(
     asked: Option<WebhookType>,
     cause: &Cause,
     context: &dyn Any,
-) -> Result<Vec<Arc<Handler<F>>>, Error> {
+) -> Result<Vec<Arc<Handler<F>>>, FilterError> {
     let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
     for handler in handlers {
         let is_repeated = || {
@@ -34,7 +34,7 @@ pub fn select<F>(
         };
         if is_requested(handler, review, asked)
             && !is_repeated()
-            && filter::matches(handler, cause, context)?
+            && matching::matches(handler, cause, context)?
         {
             selected.push(Arc::clone(handler));
         }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::cause::Cause;
-use crate::handler::Param;
 use crate::patch::BoxError;
+
+/// A value that the user attached to a handler.
+pub type Param = Arc<dyn Any + Send + Sync>;
 
 /// A function of the whole cause.
 ///

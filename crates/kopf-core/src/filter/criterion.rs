@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::ValueFilter;
+use super::callback::Param;
 use crate::cause::Cause;
 use crate::equality::equal;
-use crate::handler::Param;
 use crate::patch::BoxError;
 
 static NULL: Value = Value::Null;
@@ -28,7 +28,7 @@ pub enum MetaCriterion {
 }
 
 impl MetaCriterion {
-    pub(super) fn fits(
+    pub(crate) fn fits(
         &self,
         value: Option<&Value>,
         cause: &Cause,
@@ -77,7 +77,7 @@ pub enum ValueCriterion {
 }
 
 impl ValueCriterion {
-    pub(super) fn fits(
+    pub(crate) fn fits(
         &self,
         value: Option<&Value>,
         cause: &Cause,

@@ -8,7 +8,7 @@ mod conversion;
 mod spec;
 mod webhook;
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,17 +17,15 @@ use std::time::Duration;
 pub use background::{Cancellation, DelayFunction, InitialDelay, Timing};
 pub use conversion::Conversion;
 pub use spec::{Error, HandlerSpec};
-pub use webhook::Webhook;
+pub use webhook::{Operation, UnknownOperation, Webhook, WebhookType};
 
-use crate::admission::WebhookType;
+pub use crate::filter::Param;
+
 use crate::cause::Reason;
 use crate::resource::Resource;
 
 /// The full id of a handler: the key of its progress and of its results.
 pub type HandlerId = Arc<str>;
-
-/// A value that the user attached to a handler.
-pub type Param = Arc<dyn Any + Send + Sync>;
 
 /// The identity of a function: the same function in several handlers is called once per cause and
 /// id.

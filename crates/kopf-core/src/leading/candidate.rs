@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Timing;
 use super::record::{LeaseRecord, held, released};
 use super::sighting::Sighting;
-use crate::object::Moment;
+use crate::moment::Moment;
 
 /// The state of one replica in the election for one Lease. See the module.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::record::LeaseRecord;
-use crate::object::Moment;
+use crate::moment::Moment;
 
 /// The newest seen version of a Lease, and when it was renewed by the clock of this process.
 ///

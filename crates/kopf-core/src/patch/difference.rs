@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Patch;
-use crate::sizes::size_of_json;
+use crate::encoding::size_of_json;
 
 impl Patch {
     /// Returns the fields and functions of this patch that an earlier state of it did not have.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use crate::cause::Cause;
 use crate::field::FieldPath;
-use crate::filter::{self, Error, Filters};
+use crate::filter::Filters;
 use crate::handler::{Activity, Handler, HandlerId, HandlerKind};
+use crate::matching::{self, FilterError};
 use crate::resource::Resource;
 use crate::selector::Selector;
 
@@ -190,7 +191,7 @@ impl<F> ResourceHandlers<F> {
         &self,
         cause: &Cause,
         context: &dyn Any,
-        mut failed: impl FnMut(Error),
+        mut failed: impl FnMut(FilterError),
     ) -> Vec<Arc<Handler<F>>> {
         collect_lenient(&self.watching, cause, context, |_, error| failed(error))
     }
@@ -208,7 +209,7 @@ impl<F> ResourceHandlers<F> {
         child: &Resource,
         cause: &Cause,
         context: &dyn Any,
-        mut failed: impl FnMut(Error),
+        mut failed: impl FnMut(FilterError),
     ) -> Vec<Arc<Handler<F>>> {
         let handlers: Vec<_> = self
             .child_watching
@@ -233,7 +234,7 @@ impl<F> ResourceHandlers<F> {
         &self,
         cause: &Cause,
         context: &dyn Any,
-        mut failed: impl FnMut(Error),
+        mut failed: impl FnMut(FilterError),
     ) -> Vec<Arc<Handler<F>>> {
         collect_lenient(&self.indexing, cause, context, |_, error| failed(error))
     }
@@ -244,7 +245,7 @@ impl<F> ResourceHandlers<F> {
         &self,
         cause: &Cause,
         context: &dyn Any,
-        failed: impl FnMut(&Handler<F>, Error),
+        failed: impl FnMut(&Handler<F>, FilterError),
     ) -> Vec<Arc<Handler<F>>> {
         collect_lenient(&self.spawning, cause, context, failed)
     }
@@ -254,25 +255,29 @@ impl<F> ResourceHandlers<F> {
         &self,
         cause: &Cause,
         context: &dyn Any,
-    ) -> Result<Vec<Arc<Handler<F>>>, Error> {
+    ) -> Result<Vec<Arc<Handler<F>>>, FilterError> {
         collect(&self.changing, |handler| {
-            Ok(reacts(handler.kind, cause) && filter::matches_object(handler, cause, context)?)
+            Ok(reacts(handler.kind, cause) && matching::matches_object(handler, cause, context)?)
         })
     }
 
     /// Returns `true` if any change handler matches this object. Otherwise the operator leaves no
     /// trace on it.
-    pub fn prematches_any(&self, cause: &Cause, context: &dyn Any) -> Result<bool, Error> {
+    pub fn prematches_any(&self, cause: &Cause, context: &dyn Any) -> Result<bool, FilterError> {
         any(&self.changing, |handler| {
-            filter::prematches_object(handler, cause, context)
+            matching::prematches_object(handler, cause, context)
         })
     }
 
     /// Returns `true` if any handler must be called before the object is deleted.
-    pub fn requires_finalizer(&self, cause: &Cause, context: &dyn Any) -> Result<bool, Error> {
+    pub fn requires_finalizer(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<bool, FilterError> {
         any(&self.changing, |handler| {
             Ok(handler.kind.requires_finalizer()
-                && filter::prematches_object(handler, cause, context)?)
+                && matching::prematches_object(handler, cause, context)?)
         })
     }
 
@@ -329,9 +334,9 @@ pub fn select_from<F>(
     handlers: &[Arc<Handler<F>>],
     cause: &Cause,
     context: &dyn Any,
-) -> Result<Vec<Arc<Handler<F>>>, Error> {
+) -> Result<Vec<Arc<Handler<F>>>, FilterError> {
     collect(handlers, |handler| {
-        Ok(reacts(handler.kind, cause) && filter::matches(handler, cause, context)?)
+        Ok(reacts(handler.kind, cause) && matching::matches(handler, cause, context)?)
     })
 }
 
@@ -357,8 +362,8 @@ fn reacts(kind: HandlerKind, cause: &Cause) -> bool {
 /// One function can be registered for several reasons, and more than one of them can apply.
 fn collect<F>(
     handlers: &[Arc<Handler<F>>],
-    matches: impl Fn(&Handler<F>) -> Result<bool, Error>,
-) -> Result<Vec<Arc<Handler<F>>>, Error> {
+    matches: impl Fn(&Handler<F>) -> Result<bool, FilterError>,
+) -> Result<Vec<Arc<Handler<F>>>, FilterError> {
     let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
     for handler in handlers {
         if !is_repeated(&selected, handler) && matches(handler)? {
@@ -373,14 +378,14 @@ fn collect_lenient<F>(
     handlers: &[Arc<Handler<F>>],
     cause: &Cause,
     context: &dyn Any,
-    mut failed: impl FnMut(&Handler<F>, Error),
+    mut failed: impl FnMut(&Handler<F>, FilterError),
 ) -> Vec<Arc<Handler<F>>> {
     let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
     for handler in handlers {
         if is_repeated(&selected, handler) {
             continue;
         }
-        match filter::matches_object(handler, cause, context) {
+        match matching::matches_object(handler, cause, context) {
             Ok(true) => selected.push(Arc::clone(handler)),
             Ok(false) => {}
             Err(error) => failed(handler, error),
@@ -397,8 +402,8 @@ fn is_repeated<F>(selected: &[Arc<Handler<F>>], handler: &Handler<F>) -> bool {
 
 fn any<F>(
     handlers: &[Arc<Handler<F>>],
-    matches: impl Fn(&Handler<F>) -> Result<bool, Error>,
-) -> Result<bool, Error> {
+    matches: impl Fn(&Handler<F>) -> Result<bool, FilterError>,
+) -> Result<bool, FilterError> {
     for handler in handlers {
         if matches(handler)? {
             return Ok(true);

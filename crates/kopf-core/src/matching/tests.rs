@@ -6,6 +6,7 @@ use super::*;
 use crate::body::Body;
 use crate::cause::{EventType, Reason};
 use crate::diff::diff;
+use crate::filter::{ValueFilter, value_fn, when_fn};
 use crate::handler::{FunctionId, HandlerSpec};
 use crate::resource::Resource;
 use crate::selector::Selector;

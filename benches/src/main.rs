@@ -7,6 +7,7 @@
 
 mod fanout;
 mod latency;
+mod lists;
 mod load;
 mod memory;
 mod operators;
@@ -63,6 +64,8 @@ enum Part {
     Latency,
     /// Memory with many objects
     Memory,
+    /// CPU, memory and waiting requests during lists of many objects
+    Lists,
     /// CPU, memory and throughput of an operator and of others
     Operator,
     /// Memory of an operator with many quiet objects
@@ -122,6 +125,9 @@ async fn run(args: &Args) -> Result<()> {
     }
     if is_selected(Part::Memory) {
         memory::measure(&mut report).await?;
+    }
+    if is_selected(Part::Lists) {
+        lists::measure(&mut report).await?;
     }
     let implementations: &[_] = match args.implementations.as_slice() {
         [] if args.without_control_plane => &[Implementation::Ours],

@@ -1,6 +1,7 @@
 //! The benchmarked servers: a sandbox in this process, one in a separate process, and a real
 //! control plane. All use the same client.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -31,6 +32,15 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the command, and waits until it listens.
     pub(crate) async fn start() -> Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts the command with the objects of a folder, and waits until it listens.
+    pub(crate) async fn start_with_data(data: &Path) -> Result<Self> {
+        Self::start_with(&["--data".as_ref(), data.as_ref()]).await
+    }
+
+    async fn start_with(options: &[&OsStr]) -> Result<Self> {
         let folder = TempDir::new()?;
         // Cargo builds both programs into the same folder.
         let program = std::env::current_exe()?.with_file_name("kopf");
@@ -38,6 +48,7 @@ impl Process {
             .arg("sandbox")
             .arg("--kubeconfig")
             .arg(folder.path().join("kubeconfig"))
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -35,6 +35,12 @@ impl Usage {
         self.megabytes("VmHWM:")
     }
 
+    /// Sets the peak of the resident memory to the current one.
+    pub(crate) fn forget_peak(self) -> Result<()> {
+        let path = format!("/proc/{}/clear_refs", self.0);
+        std::fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
+    }
+
     /// Waits until the process is idle for `period`. Fails after `limit`.
     pub(crate) async fn quiet(self, period: Duration, limit: Duration) -> Result<()> {
         let began = Instant::now();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::front::{gives, on};
 use crate::leading::{holder, lease, led, replica, shard};
@@ -77,6 +78,97 @@ fn slow_replicas_always_have_one_that_handles() {
         assert_eq!(stage.journal.count("make"), 21);
         assert_eq!(holder(stage).await, leader);
     });
+}
+
+#[test]
+fn slow_shards_are_always_handled() {
+    for replicas in [2, 3] {
+        sandboxed(async move |stage| {
+            stage.faults().inject(latency(5));
+            let mut operators = Vec::new();
+            for _ in 0..replicas {
+                operators.push(shard(stage, 4, [on::create("make")]).start().await);
+            }
+            stage.sleep(150.0).await;
+            for number in 0..20 {
+                let name = format!("thing-{number}");
+                stage.create(&name, json!({})).await;
+                stage.sleep(3.0).await;
+                assert!(is_handled(&stage.get(&name).await), "{replicas}: {name}");
+            }
+            assert_eq!(stage.journal.count("make"), 20);
+            assert_eq!(logged(stage, "is lost"), 0);
+        });
+    }
+}
+
+#[test]
+fn late_renewals_do_not_list_the_objects_again() {
+    for (seconds, shards) in [(7, 0), (9, 0), (7, 2), (9, 2)] {
+        sandboxed(async move |stage| {
+            let handlers = [
+                on::create("make"),
+                on::resume("resumed"),
+                on::event("seen"),
+                on::daemon("watch").waits(),
+            ];
+            let operator = match shards {
+                0 => replica(stage, handlers),
+                shards => shard(stage, shards, handlers),
+            };
+            let operator = operator.start().await;
+            stage.create_handled("a", json!({})).await;
+            stage.faults().inject(latency(seconds));
+            stage.sleep(30.0).await;
+            let seen = stage.journal.count("seen");
+            stage.sleep(100.0).await;
+            assert_eq!(
+                stage.journal.count("seen"),
+                seen,
+                "{seconds} s, {shards} shards"
+            );
+            assert_eq!(stage.journal.count("resumed"), 0);
+            stage.create_handled("b", json!({})).await;
+            stage
+                .wait_for("the daemons", || operator.inspect().snapshot().daemons == 2)
+                .await;
+        });
+    }
+}
+
+#[test]
+fn last_replica_exits_without_extra_seconds() {
+    for shards in [0, 4] {
+        sandboxed(async move |stage| {
+            let slow = on::create("make").does(|_| async {
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                gives(json!("made"))
+            });
+            let operator = match shards {
+                0 => replica(stage, [slow]),
+                shards => shard(stage, shards, [slow]),
+            };
+            let operator = operator.settings(|settings| {
+                settings.queueing.exit_timeout = Duration::from_secs(60);
+            });
+            let operator = operator.start().await;
+            stage.create_handled("a", json!({})).await;
+            for (name, handling) in [("", 0.0), ("b", 4.0)] {
+                if !name.is_empty() {
+                    operator.start().await;
+                    stage.sleep(5.0).await;
+                    stage.create(name, json!({})).await;
+                    stage
+                        .wait_for("the call", || stage.journal.count("make") == 2)
+                        .await;
+                }
+                let began = Instant::now();
+                operator.stop().await;
+                let took = began.elapsed().as_secs_f64();
+                assert!(took < handling + 2.0, "{shards} shards: {took} s");
+            }
+        });
+    }
 }
 
 #[test]

@@ -45,11 +45,20 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Returns the time without renewals after which daemons and timers are stopped: halfway between the end of the own activity and the takeover by others, so that slow
-    /// renewals do not restart daemons, and daemons end before those of the next holder start.
+    /// Returns the time without renewals after which daemons and timers are stopped: halfway between the
+    /// end of the own activity and the takeover by others, so that slow renewals do not restart daemons,
+    /// and daemons end before those of the next holder start.
     pub fn stop_after(&self) -> Duration {
         let margin = self.lease_duration.saturating_sub(self.renew_deadline);
         self.renew_deadline.saturating_add(margin / 2)
+    }
+
+    /// Returns the time without renewals after which objects are not kept for the next renewal any longer.
+    /// Renewals of up to `renew_deadline`, one after another, take less.
+    pub fn leave_after(&self) -> Duration {
+        self.lease_duration
+            .max(self.renew_deadline)
+            .saturating_mul(2)
     }
 
     /// Returns the duration as it is written to the Lease: whole seconds, at least one.

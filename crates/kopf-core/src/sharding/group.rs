@@ -103,16 +103,23 @@ impl Group {
         self.shards.get(shard as usize)?.valid_until()
     }
 
-    /// Notes a complete listing of the group's Leases, without the own member Lease.
+    /// Notes a complete listing of the group's Leases, without the own member Lease. The listed Leases of
+    /// `outdated` shards are ignored: this replica has written them since the listing began.
     ///
     /// # Errors
     ///
     /// Another process uses the same identity.
-    pub fn observe(&mut self, listing: Vec<Listed>, now: Moment) -> Result<(), DuplicateIdentity> {
+    pub fn observe(
+        &mut self,
+        listing: Vec<Listed>,
+        outdated: &BTreeSet<u32>,
+        now: Moment,
+    ) -> Result<(), DuplicateIdentity> {
         let mut members = std::mem::take(&mut self.others);
         let mut strays = std::mem::take(&mut self.strays);
         let count = self.count();
-        let mut absent: BTreeSet<u32> = (0..count).collect();
+        let is_current = |shard: &u32| !outdated.contains(shard);
+        let mut absent: BTreeSet<u32> = (0..count).filter(is_current).collect();
         for lease in listing {
             match lease.role {
                 Role::Member => {
@@ -124,8 +131,9 @@ impl Group {
                     self.others.insert(lease.name, member);
                 }
                 Role::Shard(shard) if lease.shards == count => {
-                    if let Some(candidate) = self.shards.get_mut(shard as usize) {
-                        absent.remove(&shard);
+                    if absent.remove(&shard)
+                        && let Some(candidate) = self.shards.get_mut(shard as usize)
+                    {
                         candidate.observe(Some(lease.record), now)?;
                     }
                 }
@@ -190,8 +198,8 @@ impl Group {
         live
     }
 
-    /// Decides the writes of this round. Nothing is taken while the own member Lease is not valid: the
-    /// others would not count this replica.
+    /// Decides the next writes. Nothing is taken while the others may not count this replica, because its
+    /// member Lease was not renewed for its duration.
     pub fn plan(&self, now: Moment) -> Plan {
         let live = self.live(now);
         let replicas = u32::try_from(live.len()).unwrap_or(u32::MAX);
@@ -224,11 +232,22 @@ impl Group {
                 plan.release.push(shard);
             }
         }
-        let is_member = self.member.valid_until().is_some_and(|until| now < until);
-        if is_member && plan.mismatched.is_empty() {
+        if self.is_member(now) && plan.mismatched.is_empty() {
             plan.take = self.free(now, rank * (count / replicas), quota.saturating_sub(kept));
         }
         plan
+    }
+
+    /// Returns `true` if the other replicas count this one.
+    pub fn is_member(&self, now: Moment) -> bool {
+        let Timing {
+            lease_duration,
+            renew_deadline,
+            ..
+        } = self.timing;
+        let margin = lease_duration.saturating_sub(renew_deadline);
+        let until = self.member.valid_until();
+        until.is_some_and(|until| now < until.after(margin))
     }
 
     /// Returns up to `limit` shards that can be taken. Replicas begin at different places, so that they
@@ -294,6 +313,8 @@ mod tests {
 
     use super::*;
 
+    const NONE: BTreeSet<u32> = BTreeSet::new();
+
     fn at(seconds: u64) -> Moment {
         Moment::new(Duration::from_secs(seconds))
     }
@@ -336,7 +357,7 @@ mod tests {
 
     fn holding(identity: &str, shards: &[u32]) -> Group {
         let mut group = joined(identity);
-        group.observe(Vec::new(), at(0)).unwrap();
+        group.observe(Vec::new(), &NONE, at(0)).unwrap();
         for number in shards {
             let one = group.shard(*number).unwrap();
             one.claim(Timestamp::UNIX_EPOCH);
@@ -348,18 +369,18 @@ mod tests {
     #[test]
     fn single_replica_takes_all_shards() {
         let mut group = joined("a");
-        group.observe(Vec::new(), at(0)).unwrap();
+        group.observe(Vec::new(), &NONE, at(0)).unwrap();
         assert_eq!(group.plan(at(0)).take, [0, 1, 2, 3]);
     }
 
     #[test]
     fn nothing_is_taken_without_a_valid_member_lease() {
         let mut group = Group::new("a", Timing::default(), 4);
-        group.observe(Vec::new(), at(0)).unwrap();
+        group.observe(Vec::new(), &NONE, at(0)).unwrap();
         assert!(group.plan(at(0)).take.is_empty());
         let mut group = joined("a");
-        group.observe(Vec::new(), at(10)).unwrap();
-        assert!(group.plan(at(10)).take.is_empty(), "it is not renewed");
+        group.observe(Vec::new(), &NONE, at(15)).unwrap();
+        assert!(group.plan(at(15)).take.is_empty(), "it is not renewed");
     }
 
     #[test]
@@ -367,7 +388,7 @@ mod tests {
         let mut group = holding("a", &[0, 1, 2, 3]);
         let own = (0..4).map(|number| shard(number, "a"));
         let listing: Vec<_> = own.chain([member("b", 4)]).collect();
-        group.observe(listing, at(1)).unwrap();
+        group.observe(listing, &NONE, at(1)).unwrap();
         let plan = group.plan(at(1));
         assert_eq!(plan.release, [2, 3]);
         assert_eq!(plan.renew, [0, 1, 2, 3], "until their handlers have ended");
@@ -391,10 +412,10 @@ mod tests {
                 shard(3, "a"),
             ]
         };
-        group.observe(listing(), at(0)).unwrap();
+        group.observe(listing(), &NONE, at(0)).unwrap();
         assert_eq!(group.plan(at(0)).take, [2]);
         group.member().accepted(record("b", 2), at(15));
-        group.observe(listing(), at(15)).unwrap();
+        group.observe(listing(), &NONE, at(15)).unwrap();
         assert_eq!(
             group.plan(at(15)).take,
             [0, 1, 2, 3],
@@ -407,12 +428,12 @@ mod tests {
     #[test]
     fn replicas_with_another_number_of_shards_block_taking() {
         let mut group = joined("a");
-        group.observe(vec![member("b", 8)], at(0)).unwrap();
+        group.observe(vec![member("b", 8)], &NONE, at(0)).unwrap();
         let plan = group.plan(at(0));
         assert_eq!(plan.mismatched, ["b"]);
         assert!(plan.take.is_empty());
         group.member().accepted(record("a", 2), at(15));
-        group.observe(vec![member("b", 8)], at(15)).unwrap();
+        group.observe(vec![member("b", 8)], &NONE, at(15)).unwrap();
         assert_eq!(group.plan(at(15)).take, [0, 1, 2, 3]);
     }
 
@@ -422,7 +443,7 @@ mod tests {
         group.drain(2);
         assert_eq!(group.plan(at(60)).renew, [1, 2]);
         let listing = vec![shard(1, "b"), shard(2, "b")];
-        group.observe(listing, at(61)).unwrap();
+        group.observe(listing, &NONE, at(61)).unwrap();
         assert_eq!(group.valid_until(1), None);
         assert!(group.plan(at(61)).renew.is_empty());
         assert!(group.draining.is_empty());
@@ -436,28 +457,28 @@ mod tests {
             name: "shard-1-of-8".to_owned(),
             ..shard(1, holder)
         };
-        group.observe(vec![stray("")], at(1)).unwrap();
+        group.observe(vec![stray("")], &NONE, at(1)).unwrap();
         let unused = ("shard-1-of-8".to_owned(), "1".to_owned());
         assert_eq!(
             group.plan(at(1)).forget,
             std::slice::from_ref(&unused),
             "it is released"
         );
-        group.observe(vec![stray("dead")], at(2)).unwrap();
+        group.observe(vec![stray("dead")], &NONE, at(2)).unwrap();
         assert_eq!(group.plan(at(16)).forget, []);
         assert_eq!(group.plan(at(17)).forget, [unused], "its holder is dead");
         let alive = vec![stray(""), member("b", 8)];
-        group.observe(alive, at(20)).unwrap();
+        group.observe(alive, &NONE, at(20)).unwrap();
         assert_eq!(group.plan(at(20)).forget, [], "another replica uses it");
     }
 
     #[test]
     fn edited_leases_of_dead_members_expire() {
         let mut group = joined("a");
-        group.observe(vec![member("b", 4)], at(0)).unwrap();
+        group.observe(vec![member("b", 4)], &NONE, at(0)).unwrap();
         let mut edited = member("b", 4);
         edited.record.duration = Duration::from_secs(3_600);
-        group.observe(vec![edited], at(1)).unwrap();
+        group.observe(vec![edited], &NONE, at(1)).unwrap();
         assert_eq!(group.others(at(14)).collect::<Vec<_>>(), ["b"]);
         assert_eq!(group.others(at(15)).count(), 0);
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::chance::Chance;
-use super::replica::{Call, Replica, SHARDS};
+use super::replica::{Answer, Call, Replica, Request, SHARDS};
 use super::server::{Object, Server};
 
 /// Milliseconds between two steps.
@@ -16,6 +16,8 @@ const QUIET: u64 = 120_000;
 const SLOWEST: u64 = 3_000;
 /// Longest time of a request for Leases, in milliseconds.
 const SLOWEST_ROUND: u64 = 9_500;
+/// Milliseconds in which slow replicas divide the shards.
+const BEGINNING: u64 = 120_000;
 /// Steps by which a watch is behind the server.
 const LAG: usize = 30;
 
@@ -47,6 +49,26 @@ struct Patch {
     is_answered: bool,
 }
 
+/// A request for Leases on its way.
+struct Flight {
+    request: Request,
+    arrives: u64,
+    answered: u64,
+    /// Set when it has arrived; `None` in it if it fails.
+    answer: Option<Option<Answer>>,
+}
+
+/// The time of requests for Leases, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Latency {
+    /// Mostly short, sometimes almost the time in which a Lease must be renewed.
+    Any,
+    /// Always the same.
+    Exactly(u64),
+    /// Random, up to this time.
+    UpTo(u64),
+}
+
 /// See the module.
 pub(crate) struct World {
     pub(crate) violations: Vec<String>,
@@ -56,15 +78,14 @@ pub(crate) struct World {
     server: Server,
     past: VecDeque<Vec<Object>>,
     replicas: Vec<Replica>,
-    /// Requests of rounds: the number of the replica in the list, and when they began and take effect.
-    rounds: Vec<Option<(u64, u64)>>,
+    /// Requests for Leases, by replicas.
+    requests: Vec<Vec<Flight>>,
     patches: Vec<Patch>,
     /// The replica that recorded the last change of each object.
     recorded_by: Vec<String>,
     born: u64,
     mistake: Mistake,
-    /// The time of every request of a round; random if absent.
-    latency: Option<u64>,
+    latency: Latency,
     no_joins_until: u64,
     pub(crate) deletions: u64,
 }
@@ -79,12 +100,12 @@ impl World {
             server: Server::default(),
             past: VecDeque::new(),
             replicas: Vec::new(),
-            rounds: Vec::new(),
+            requests: Vec::new(),
             patches: Vec::new(),
             recorded_by: vec![String::new(); SHARDS as usize],
             born: 0,
             mistake,
-            latency: None,
+            latency: Latency::Any,
             no_joins_until: 0,
             deletions: 0,
         };
@@ -110,11 +131,11 @@ impl World {
         world
     }
 
-    /// Runs this many replicas without faults, with slow requests of the same duration. Returns the
-    /// longest time in which a shard was not valid in any replica, after a minute for the beginning.
-    pub(crate) fn run_slow(replicas: u64, latency: u64) -> (Self, u64) {
-        let mut world = Self::new(replicas, Mistake::None);
-        world.latency = Some(latency);
+    /// Runs this many replicas without faults, with slow requests. Returns the longest time in which a
+    /// shard was not valid in any replica, after the time for the beginning.
+    pub(crate) fn run_slow(seed: u64, replicas: u64, latency: Latency) -> (Self, u64) {
+        let mut world = Self::new(seed, Mistake::None);
+        world.latency = latency;
         let (mut gaps, mut longest) = ([0; SHARDS as usize], 0);
         for now in (0..FAULTY + QUIET).step_by(usize::try_from(STEP).unwrap()) {
             if now < replicas * STEP {
@@ -124,7 +145,10 @@ impl World {
                 world.change();
             }
             world.step(now);
-            for (shard, gap) in (0..).zip(&mut gaps).filter(|_| now >= 60_000) {
+            if now == BEGINNING {
+                world.moves = 0;
+            }
+            for (shard, gap) in (0..).zip(&mut gaps).filter(|_| now >= BEGINNING) {
                 let mut replicas = world.replicas.iter();
                 let is_served = replicas.any(|replica| replica.is_valid(shard, now));
                 *gap = if is_served { 0 } else { *gap + STEP };
@@ -137,6 +161,7 @@ impl World {
 
     fn step(&mut self, now: u64) {
         self.deliver(now);
+        self.arrive(now);
         for index in 0..self.replicas.len() {
             if self.replicas[index].frozen_until <= now {
                 self.act(index, now);
@@ -165,7 +190,7 @@ impl World {
         let index = usize::try_from(self.chance.next() % self.replicas.len() as u64).unwrap();
         if self.chance.once_in(400) {
             self.replicas.remove(index);
-            self.rounds.remove(index);
+            self.requests.remove(index);
         } else if self.chance.once_in(250) {
             self.replicas[index].frozen_until = now + self.chance.within(100..40_000);
         } else if self.chance.once_in(250) {
@@ -211,7 +236,25 @@ impl World {
         // Identities are not in the order of births.
         let number = self.chance.within(0..100) * 100 + self.born % 100;
         self.replicas.push(Replica::new(number, now, self.mistake));
-        self.rounds.push(None);
+        self.requests.push(Vec::new());
+    }
+
+    /// Delivers requests for Leases to the server, even those of frozen replicas.
+    fn arrive(&mut self, now: u64) {
+        for (replica, requests) in self.replicas.iter().zip(&mut self.requests) {
+            let is_partitioned = replica.partitioned_until > now;
+            for flight in requests {
+                if flight.arrives <= now && flight.answer.is_none() {
+                    let answer =
+                        (!is_partitioned).then(|| flight.request.perform(&mut self.server));
+                    flight.answer = Some(answer);
+                }
+                // The response is lost.
+                if is_partitioned && flight.answered > now && flight.answer.is_some() {
+                    flight.answer = Some(None);
+                }
+            }
+        }
     }
 
     /// Delivers patches and their responses.
@@ -255,29 +298,34 @@ impl World {
     fn act(&mut self, index: usize, now: u64) {
         let replica = &mut self.replicas[index];
         replica.settle(now);
-        let is_partitioned = replica.partitioned_until > now;
-        if let Some((began, effect)) = self.rounds[index]
-            && effect <= now
-        {
-            self.rounds[index] = None;
-            replica.next_round = began + 2_000;
-            if !is_partitioned {
-                let before = replica.tenures.len();
-                replica.round(&mut self.server, began, now);
-                let gained = replica.tenures.len().saturating_sub(before);
-                self.moves += gained as u64;
+        replica.release_drained();
+        let before = replica.tenures.len();
+        let mut begun = Vec::new();
+        for flight in std::mem::take(&mut self.requests[index]) {
+            if flight.answered > now {
+                self.requests[index].push(flight);
+                continue;
             }
+            let answer = flight.answer.flatten();
+            begun.extend(replica.answered(&flight.request, answer, &mut self.server, now));
         }
-        if self.rounds[index].is_none() && replica.next_round <= now {
+        let gained = replica.tenures.len().saturating_sub(before);
+        self.moves += gained as u64;
+        begun.extend(replica.begin(now));
+        for request in begun {
             let latency = match self.latency {
-                Some(latency) => latency,
-                None if self.chance.once_in(5) => self.chance.within(0..SLOWEST_ROUND),
-                None => self.chance.within(0..SLOWEST),
+                Latency::Exactly(latency) => latency,
+                Latency::UpTo(longest) => self.chance.within(0..longest + 1),
+                Latency::Any if self.chance.once_in(5) => self.chance.within(0..SLOWEST_ROUND),
+                Latency::Any => self.chance.within(0..SLOWEST),
             };
-            self.rounds[index] = Some((now, now + latency));
-        }
-        if !is_partitioned {
-            replica.release_drained(&mut self.server, now);
+            let way = self.chance.within(0..latency + 1);
+            self.requests[index].push(Flight {
+                request,
+                arrives: now + way,
+                answered: now + latency,
+                answer: None,
+            });
         }
         for shard in 0..SHARDS {
             self.handle(index, shard, now);

@@ -47,9 +47,7 @@ impl Drop for ExitGuard {
         }
         let mut state = object.state();
         state.leave(runner, !was_told);
-        if state.running.is_empty() {
-            state.live = None;
-        }
+        state.release_live();
         drop(state);
         object.daemons.leave(runner);
         // Threads that still run can read the flag, too.

@@ -1,5 +1,6 @@
 //! The daemon killer, which stops daemons and timers outside of the cycles of their objects: when
-//! the object is deleted, while the operator is paused, and when the operator stops.
+//! the object is deleted, while the operator is paused, when the Lease of the object is not renewed in
+//! time, and when the operator stops.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::stopping::stop;
+use super::stopping::{stop, suspend};
 use crate::invocation::Registry;
+use crate::leading::Assignments;
 use crate::pausing::Pause;
 
 use super::registry::Daemons;
@@ -36,17 +38,27 @@ pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
 pub(crate) fn run(
     daemons: Arc<Daemons>,
     pause: Pause,
+    assignments: Assignments,
     halt: CancellationToken,
 ) -> impl Future<Output = ()> + Send + 'static {
     let guard = AbortGuard(daemons);
     async move {
         let daemons = &guard.0;
         let mut stopping = JoinSet::new();
+        let mut suspended = JoinSet::new();
+        let mut assignment = assignments.current();
         loop {
             tokio::select! {
                 biased;
                 () = halt.cancelled() => break,
                 Some(_) = stopping.join_next() => {}
+                Some(_) = suspended.join_next() => {}
+                () = assignments.changed_since(&assignment) => {
+                    assignment = assignments.current();
+                    for runner in daemons.to_suspend() {
+                        suspended.spawn(suspend(runner, pause.clone()));
+                    }
+                }
                 released = daemons.released() => {
                     for (runner, reason) in released {
                         stopping.spawn(stop(runner, reason));
@@ -66,6 +78,7 @@ pub(crate) fn run(
                 }
             }
         }
+        drop(suspended);
         daemons.close();
         for runner in daemons.all() {
             stopping.spawn(stop(runner, StopReason::OPERATOR_EXITING));

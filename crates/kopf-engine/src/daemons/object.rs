@@ -18,7 +18,8 @@ use tokio::time::Instant;
 use super::registry::Daemons;
 use super::runner::Runner;
 use crate::error::Error;
-use crate::invocation::LiveBody;
+use crate::invocation::{Handler, LiveBody};
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 use crate::metrics::{ErrorMark, ResourceMetrics};
@@ -43,6 +44,8 @@ pub(super) struct State {
     /// `None` if there are no runners.
     pub(super) live: Option<LiveBody>,
     pub(super) running: Vec<Arc<Runner>>,
+    /// Daemons that are started again when the Lease of the object is renewed.
+    pub(super) suspended: Vec<Arc<Handler>>,
     /// Handlers whose runners have ended on their own. They are never started again.
     pub(super) forever_stopped: Vec<HandlerId>,
     /// Marks of the runners that have ended with an error.
@@ -59,6 +62,13 @@ impl State {
         let id = &runner.handler.id;
         if forever && !self.forever_stopped.contains(id) {
             self.forever_stopped.push(Arc::clone(id));
+        }
+    }
+
+    /// Drops the body if no runner needs it.
+    pub(super) fn release_live(&mut self) {
+        if self.running.is_empty() && self.suspended.is_empty() {
+            self.live = None;
         }
     }
 }
@@ -79,6 +89,7 @@ impl Object {
             state: Mutex::new(State {
                 live: None,
                 running: Vec::new(),
+                suspended: Vec::new(),
                 forever_stopped: Vec::new(),
                 failures: Vec::new(),
                 essence: None,
@@ -94,8 +105,30 @@ impl Object {
         self.state.lock()
     }
 
-    pub(super) fn running(&self) -> Vec<Arc<Runner>> {
-        self.state().running.clone()
+    /// Forgets which of these daemons are suspended. Returns all runners.
+    pub(super) fn unsuspend(&self, is_meant: impl Fn(&Handler) -> bool) -> Vec<Arc<Runner>> {
+        let mut state = self.state();
+        state.suspended.retain(|handler| !is_meant(handler));
+        state.release_live();
+        state.running.clone()
+    }
+
+    /// Starts a suspended daemon again, unless it is not wanted any more.
+    pub(super) fn restart(self: &Arc<Self>, handler: &Arc<Handler>, pass: Pass) {
+        let mut state = self.state();
+        let is_other = |other: &Arc<Handler>| other.id != handler.id;
+        let is_wanted = !state.suspended.iter().all(is_other);
+        state.suspended.retain(is_other);
+        let mut running = state.running.iter();
+        let is_running = running.any(|runner| runner.handler.id == handler.id);
+        let live = state.live.clone().filter(|_| is_wanted && !is_running);
+        if live.is_none() {
+            state.release_live();
+        }
+        drop(state);
+        if let Some(live) = live {
+            Runner::start(self, Arc::clone(handler), live, pass);
+        }
     }
 
     /// Counts a patch.

@@ -108,10 +108,11 @@ impl ObjectDaemons {
         None
     }
 
-    /// Returns `true` if any of these handlers runs.
+    /// Returns `true` if any of these handlers runs, or will run again.
     pub(crate) fn runs(&self, is_meant: impl Fn(&Handler) -> bool) -> bool {
         let state = self.object.state();
         state.running.iter().any(|runner| is_meant(&runner.handler))
+            || state.suspended.iter().any(|handler| is_meant(handler))
     }
 
     /// Advances the stopping of these handlers. Returns the delays before the next stages; empty if
@@ -121,7 +122,7 @@ impl ObjectDaemons {
         reason: StopReason,
         is_meant: impl Fn(&Handler) -> bool,
     ) -> Vec<Duration> {
-        let mut runners = self.object.running();
+        let mut runners = self.object.unsuspend(&is_meant);
         runners.retain(|runner| is_meant(&runner.handler));
         stopping::advance(runners, reason).await
     }
@@ -134,7 +135,7 @@ impl ObjectDaemons {
 
 impl Drop for ObjectDaemons {
     fn drop(&mut self) {
-        let runners = self.object.running();
+        let runners = self.object.unsuspend(|_| true);
         if !runners.is_empty() {
             // The object may still exist when its stream ends.
             let is_alive = self.end == End::HandedOver || self.serving.is_cancelled();

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::runner::Runner;
 use crate::execution::Executor;
-use crate::inspect::Inspect;
+use crate::inspect::{Counted, Inspect};
 use crate::invocation::OperatorContext;
 
 /// All daemons and timers of one operator.
@@ -118,6 +118,16 @@ impl Daemons {
     /// Returns all runners.
     pub(super) fn all(&self) -> Vec<Arc<Runner>> {
         self.inner.lock().runners.values().cloned().collect()
+    }
+
+    /// Returns the daemons whose Lease is not renewed in time. Timers wait for the renewal by themselves.
+    pub(super) fn to_suspend(&self) -> Vec<Arc<Runner>> {
+        let mut runners = self.all();
+        runners.retain(|runner| {
+            let is_daemon = runner.counted() == Counted::Daemon;
+            is_daemon && runner.tenure.is_suspended() && !runner.stopped.is_set()
+        });
+        runners
     }
 
     /// Rejects new runners from now on.

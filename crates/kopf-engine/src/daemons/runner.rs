@@ -12,7 +12,7 @@ use super::object::Object;
 use super::task::RunnerTask;
 use crate::inspect::Counted;
 use crate::invocation::{Handler, Hosting, LiveBody, Stopped};
-use crate::leading::Pass;
+use crate::leading::{Pass, Tenure};
 
 /// One daemon or timer of one object, from its start to its end.
 pub(crate) struct Runner {
@@ -22,6 +22,8 @@ pub(crate) struct Runner {
     pub(super) object: Arc<Object>,
     pub(super) live: LiveBody,
     pub(super) stopped: Stopped,
+    /// It is stopped while this tenure is suspended.
+    pub(super) tenure: Arc<Tenure>,
     pub(super) task: OnceLock<AbortHandle>,
 }
 
@@ -36,6 +38,7 @@ impl Runner {
                 object: Arc::clone(object),
                 live,
                 stopped: Stopped::new(),
+                tenure: Arc::clone(pass.tenure()),
                 task: OnceLock::new(),
             })
         });

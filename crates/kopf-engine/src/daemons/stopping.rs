@@ -9,6 +9,7 @@ use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::runner::Runner;
+use crate::pausing::Pause;
 
 /// Time for runners without time limits to send their last patch.
 const LAST_PATCH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -102,6 +103,23 @@ pub(super) async fn advance(runners: Vec<Arc<Runner>>, reason: StopReason) -> Ve
         delays.extend(runner.step().await);
     }
     delays
+}
+
+/// Stops a daemon until the Lease of its object is renewed, and starts it again then. Dropping it
+/// leaves the daemon stopped.
+pub(super) async fn suspend(runner: Arc<Runner>, pause: Pause) {
+    let (object, handler) = (Arc::clone(&runner.object), Arc::clone(&runner.handler));
+    let (tenure, stopped) = (Arc::clone(&runner.tenure), runner.stopped.clone());
+    object.state().suspended.push(Arc::clone(&handler));
+    stop(runner, StopReason::OPERATOR_PAUSING).await;
+    stopped.done().await;
+    // After a pause, the cycles of the objects start their daemons.
+    if tenure.begin().await
+        && !pause.is_paused()
+        && let Some(pass) = tenure.enter()
+    {
+        object.restart(&handler, pass);
+    }
 }
 
 /// Performs all stages with the delays between them.

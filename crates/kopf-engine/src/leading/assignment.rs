@@ -70,7 +70,8 @@ impl Assignment {
     }
 }
 
-/// The current assignment of an operator. Cheap to clone: clones share it.
+/// The current assignment of an operator, published again when tenures are suspended. Cheap to clone:
+/// clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Assignments(Arc<watch::Sender<Assignment>>);
 

@@ -59,35 +59,29 @@ pub(super) async fn claim(
     Ok(Claimed::Accepted)
 }
 
-/// Renews a held Lease. Ends without an attempt if another holder is found.
+/// The possible holders of a Lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holders {
+    /// Any replica: the Lease is renewed only while this one holds it.
+    Any,
+    /// Only this replica: the Lease is taken again if it is lost.
+    Own,
+}
+
+/// Renews a Lease.
 pub(super) async fn renew(
     leases: &Leases,
     lease: &mut Lease,
     candidate: &mut Candidate,
+    holders: Holders,
     time: Time,
 ) -> Result<(), Failure> {
     for _ in 0..ATTEMPTS {
         if candidate.is_unknown() {
             look(leases, lease, candidate, time).await?;
         }
-        let is_held = candidate.valid_until().is_some();
-        if !is_held || claim(leases, lease, candidate, time).await? != Claimed::Conflict {
+        if holders == Holders::Any && candidate.valid_until().is_none() {
             break;
-        }
-    }
-    Ok(())
-}
-
-/// Takes or renews a Lease that no other replica can hold.
-pub(super) async fn keep(
-    leases: &Leases,
-    lease: &mut Lease,
-    candidate: &mut Candidate,
-    time: Time,
-) -> Result<(), Failure> {
-    for _ in 0..ATTEMPTS {
-        if candidate.is_unknown() {
-            look(leases, lease, candidate, time).await?;
         }
         match claim(leases, lease, candidate, time).await? {
             Claimed::Accepted => break,
@@ -96,4 +90,30 @@ pub(super) async fn keep(
         }
     }
     Ok(())
+}
+
+/// Releases a Lease. Returns `false` if this replica does not hold it.
+pub(super) async fn release(
+    leases: &Leases,
+    lease: &mut Lease,
+    candidate: &mut Candidate,
+    time: Time,
+) -> Result<bool, Failure> {
+    let mut is_released = false;
+    for _ in 0..ATTEMPTS {
+        if candidate.is_unknown() {
+            look(leases, lease, candidate, time).await?;
+        }
+        let spec = candidate.release(time.utc());
+        let (Some(spec), Some(intent)) = (spec, candidate.intent(time.now())) else {
+            break;
+        };
+        is_released = leases.write(lease, &intent, spec).await?.is_some();
+        if is_released {
+            break;
+        }
+        candidate.conflicted();
+    }
+    candidate.resigned();
+    Ok(is_released)
 }

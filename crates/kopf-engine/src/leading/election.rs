@@ -1,14 +1,18 @@
 //! The task of a leader election.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::Arc;
 
+use futures::future::{BoxFuture, FutureExt as _};
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use kopf_core::leading::{Candidate, Timing};
 use kopf_core::sharding::{self, Group};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::claiming::{Claimed, Failure, claim, keep, look, renew};
+use super::claiming::{self, Claimed, Failure, Holders, claim, look, renew};
 use super::held_shards::Renewed;
 use super::keeper::{Keeper, Time};
 use super::leases::{Lease, Leases};
@@ -24,13 +28,15 @@ const ALL: u32 = 0;
 pub(super) struct Election {
     contest: Contest,
     keeper: Keeper,
+    /// Deletions of the Leases of former replicas. Renewals do not wait for them.
+    cleaning: FuturesUnordered<BoxFuture<'static, ()>>,
     /// The last logged holder.
     holder: Option<String>,
 }
 
 /// The requests of an election.
 struct Contest {
-    leases: Leases,
+    leases: Arc<Leases>,
     lease: Lease,
     candidate: Candidate,
     /// `false` until it is known that no replicas with shards have joined before the Lease was taken.
@@ -44,6 +50,8 @@ struct Contest {
     time: Time,
     /// The last logged replicas with shards.
     sharded: Vec<String>,
+    /// Leases of former replicas to delete, with their versions.
+    forgotten: Vec<(String, String)>,
 }
 
 impl Election {
@@ -65,7 +73,7 @@ impl Election {
         Self {
             keeper: Keeper::new(failures, assignments, timing, time),
             contest: Contest {
-                leases,
+                leases: Arc::new(leases),
                 lease: Lease::new(name).with_labels(&labels("leader")),
                 group: Group::new(identity.clone(), timing, WITHOUT_SHARDS),
                 candidate: Candidate::new(identity, timing),
@@ -75,7 +83,9 @@ impl Election {
                 timing,
                 time,
                 sharded: Vec::new(),
+                forgotten: Vec::new(),
             },
+            cleaning: FuturesUnordered::new(),
             holder: None,
         }
     }
@@ -90,6 +100,7 @@ impl Election {
                     () = sleep_until(next) => {}
                 }
             };
+            let pause = beside(&mut self.cleaning, pause);
             self.keeper.during(pause).await;
         }
         self.leave().await
@@ -98,7 +109,14 @@ impl Election {
     /// Reads and writes the Lease once. Returns the time of the next round.
     async fn round(&mut self) -> Result<Instant, Error> {
         let began = Instant::now();
-        let outcome = self.keeper.during(self.contest.exchange()).await;
+        let exchange = beside(&mut self.cleaning, Box::pin(self.contest.exchange()));
+        let outcome = self.keeper.during(exchange).await;
+        let forgotten = std::mem::take(&mut self.contest.forgotten);
+        if !forgotten.is_empty() && self.cleaning.is_empty() {
+            let leases = Arc::clone(&self.contest.leases);
+            let cleaning = async move { leases.forget(forgotten).await };
+            self.cleaning.push(cleaning.boxed());
+        }
         let is_taken = outcome.is_ok() && self.contest.is_unconfirmed();
         match outcome {
             Ok(()) => self.keeper.failures.none(),
@@ -170,12 +188,27 @@ impl Election {
                 () = sleep_until(next) => next = self.round().await?,
             }
         }
-        match timeout(RELEASING, self.contest.leave()).await {
+        match timeout(RELEASING, Box::pin(self.contest.leave())).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!("The Lease is not released and will expire: {error}"),
             Err(_) => warn!("The Lease is not released in time and will expire."),
         }
         Ok(())
+    }
+}
+
+/// Waits for `work`, and polls the deletions meanwhile.
+async fn beside<T>(
+    cleaning: &mut FuturesUnordered<BoxFuture<'static, ()>>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            Some(()) = cleaning.next() => {}
+        }
     }
 }
 
@@ -214,17 +247,17 @@ impl Contest {
             time,
             ..
         } = self;
-        let (leases, group_selector) = (&*leases, selector(&lease.name));
+        let (leases, group_selector) = (&**leases, selector(&lease.name));
         let contesting = async {
             if is_holder {
-                renew(leases, lease, candidate, *time).await
+                renew(leases, lease, candidate, Holders::Any, *time).await
             } else {
                 look(leases, lease, candidate, *time).await
             }
         };
         let joining = async {
             match member {
-                Some(member) => keep(leases, member, group.member(), *time).await,
+                Some(member) => renew(leases, member, group.member(), Holders::Own, *time).await,
                 None => Ok(()),
             }
         };
@@ -275,16 +308,16 @@ impl Contest {
 
     /// Checks, after a listing, that no replicas with shards have joined before the Lease was taken. They
     /// join before they look for a leader: of two replicas that start at the same time, at least one
-    /// sees the other. Then removes the Leases of former replicas.
+    /// sees the other. Then finds the Leases of former replicas.
     async fn confirm(&mut self) -> Result<(), Failure> {
         if !self.is_confirmed && !self.sharded.is_empty() {
-            return Ok(self.release().await?);
+            return self.release().await;
         }
         self.is_confirmed = true;
         let forgotten = self.group.abandoned(self.time.now());
-        let (leases, own) = (&self.leases, &self.lease.name);
+        let own = &self.lease.name;
         let forgotten = forgotten.into_iter().filter(|(name, _)| name != own);
-        leases.forget(forgotten.collect()).await;
+        self.forgotten = forgotten.collect();
         Ok(())
     }
 
@@ -306,7 +339,8 @@ impl Contest {
         let listing = items.iter().filter_map(listed);
         let listing = listing.filter(|lease| Some(lease.name.as_str()) != own);
         let now = self.time.now();
-        self.group.observe(listing.collect(), now)?;
+        self.group
+            .observe(listing.collect(), &BTreeSet::new(), now)?;
         self.members.publish(self.group.others(now));
         let sharded = self.group.plan(now).mismatched;
         if !sharded.is_empty() && sharded != self.sharded {
@@ -340,21 +374,16 @@ impl Contest {
     }
 
     /// Releases the Lease, if this replica holds it.
-    async fn release(&mut self) -> Result<(), kopf_client::Error> {
-        let spec = self.candidate.release(self.time.utc());
-        let intent = self.candidate.intent(self.time.now());
-        if let (Some(spec), Some(intent)) = (spec, intent) {
-            let released = self.leases.write(&mut self.lease, &intent, spec).await?;
-            if released.is_some() {
-                debug!("The Lease {} is released.", self.lease.name);
-            }
+    async fn release(&mut self) -> Result<(), Failure> {
+        let (lease, candidate) = (&mut self.lease, &mut self.candidate);
+        if claiming::release(&self.leases, lease, candidate, self.time).await? {
+            debug!("The Lease {} is released.", self.lease.name);
         }
-        self.candidate.resigned();
         Ok(())
     }
 
     /// Releases the Lease, and leaves the group.
-    async fn leave(&mut self) -> Result<(), kopf_client::Error> {
+    async fn leave(&mut self) -> Result<(), Failure> {
         let released = self.release().await;
         if let Some(member) = &self.member
             && let Some(version) = member.version()

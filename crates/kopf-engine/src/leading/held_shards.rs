@@ -30,7 +30,9 @@ struct Holding {
 pub(super) struct Times {
     /// No handlers start and nothing is written after that.
     pub(super) valid_until: Instant,
-    /// Daemons and timers are stopped then.
+    /// Daemons are stopped then: other replicas may take the Lease soon.
+    pub(super) suspend_at: Instant,
+    /// The objects are left then, and must be listed again.
     pub(super) stop_at: Instant,
 }
 
@@ -40,7 +42,9 @@ enum Stage {
     Serving(Arc<Tenure>),
     /// The Lease is not renewed in time: handlers wait.
     Overdue(Arc<Tenure>),
-    /// The Lease is not renewed for so long that other replicas may take it soon.
+    /// The Lease is not renewed for so long that other replicas may take it soon: daemons are stopped.
+    Suspended(Arc<Tenure>),
+    /// The Lease is not renewed for so long that the objects are left.
     Interrupted,
     /// The shard is released when its handlers have ended.
     Draining(Arc<Tenure>),
@@ -62,7 +66,9 @@ pub(super) enum Renewed {
 pub(super) struct Expired {
     /// No handlers start any more.
     pub(super) overdue: Vec<u32>,
-    /// Daemons and timers are stopped.
+    /// Daemons are stopped.
+    pub(super) suspended: Vec<u32>,
+    /// The objects are left.
     pub(super) interrupted: Vec<u32>,
 }
 
@@ -98,6 +104,11 @@ impl HeldShards {
                 holding.stage = Stage::Serving(Arc::clone(tenure));
                 Renewed::Resumed
             }
+            Stage::Suspended(tenure) if is_valid => {
+                tenure.resume();
+                holding.stage = Stage::Serving(Arc::clone(tenure));
+                Renewed::Resumed
+            }
             Stage::Interrupted if is_valid => {
                 let tenure = Arc::new(Tenure::until(times.valid_until));
                 holding.stage = Stage::Serving(tenure);
@@ -120,6 +131,13 @@ impl HeldShards {
                 expired.overdue.push(*shard);
             }
             if let Stage::Overdue(tenure) = &holding.stage
+                && holding.times.suspend_at <= now
+            {
+                tenure.suspend();
+                holding.stage = Stage::Suspended(Arc::clone(tenure));
+                expired.suspended.push(*shard);
+            }
+            if let Stage::Suspended(tenure) = &holding.stage
                 && holding.times.stop_at <= now
             {
                 tenure.end();
@@ -128,7 +146,7 @@ impl HeldShards {
                 expired.interrupted.push(*shard);
             }
         }
-        if !expired.interrupted.is_empty() {
+        if !expired.suspended.is_empty() || !expired.interrupted.is_empty() {
             self.publish();
         }
         expired
@@ -139,11 +157,13 @@ impl HeldShards {
         let times = self.shards.values().filter_map(|holding| {
             let Times {
                 valid_until,
+                suspend_at,
                 stop_at,
             } = holding.times;
             match holding.stage {
                 Stage::Serving(_) => Some(valid_until),
-                Stage::Overdue(_) => Some(stop_at),
+                Stage::Overdue(_) => Some(suspend_at),
+                Stage::Suspended(_) => Some(stop_at),
                 Stage::Interrupted | Stage::Draining(_) => None,
             }
         });
@@ -214,12 +234,15 @@ impl HeldShards {
     }
 
     fn publish(&self) {
-        let held = self.shards.iter().filter_map(|(shard, holding)| {
-            let (Stage::Serving(tenure) | Stage::Overdue(tenure)) = &holding.stage else {
-                return None;
-            };
-            Some((*shard, Arc::clone(tenure)))
-        });
+        let held = self
+            .shards
+            .iter()
+            .filter_map(|(shard, holding)| match &holding.stage {
+                Stage::Serving(tenure) | Stage::Overdue(tenure) | Stage::Suspended(tenure) => {
+                    Some((*shard, Arc::clone(tenure)))
+                }
+                Stage::Interrupted | Stage::Draining(_) => None,
+            });
         self.assignments.publish(held.collect());
     }
 }
@@ -233,7 +256,9 @@ impl Holding {
 
     fn drain(&mut self) {
         let tenure = match &self.stage {
-            Stage::Serving(tenure) | Stage::Overdue(tenure) => Arc::clone(tenure),
+            Stage::Serving(tenure) | Stage::Overdue(tenure) | Stage::Suspended(tenure) => {
+                Arc::clone(tenure)
+            }
             Stage::Interrupted => Arc::new(Tenure::until(self.times.valid_until)),
             Stage::Draining(_) => return,
         };
@@ -257,7 +282,10 @@ impl Holding {
 impl Stage {
     fn tenure(&self) -> Option<&Arc<Tenure>> {
         match self {
-            Self::Serving(tenure) | Self::Overdue(tenure) | Self::Draining(tenure) => Some(tenure),
+            Self::Serving(tenure)
+            | Self::Overdue(tenure)
+            | Self::Suspended(tenure)
+            | Self::Draining(tenure) => Some(tenure),
             Self::Interrupted => None,
         }
     }
@@ -285,7 +313,8 @@ mod tests {
         let now = Instant::now();
         Times {
             valid_until: now + Duration::from_secs(10),
-            stop_at: now + Duration::from_secs(12),
+            suspend_at: now + Duration::from_secs(12),
+            stop_at: now + Duration::from_secs(30),
         }
     }
 
@@ -309,12 +338,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn suspended_tenures_continue_when_they_are_renewed() {
+        let assignments = Assignments::none_of(1);
+        let mut held_shards = HeldShards::new(assignments.clone());
+        held_shards.renew(0, soon());
+        let (pass, before) = (assignments.first().await, assignments.current());
+        let expired = after(12, &mut held_shards).await;
+        assert_eq!((expired.overdue, expired.suspended), (vec![0], vec![0]));
+        assert!(pass.tenure().is_suspended() && !pass.is_ending());
+        assert_eq!(after(17, &mut held_shards).await, Expired::default());
+        assert_eq!(held_shards.renew(0, soon()), Renewed::Resumed);
+        assert!(!pass.tenure().is_suspended() && pass.begin().await);
+        let current = assignments.current();
+        assert!(!current.gains_since(&before), "nothing is listed again");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn interrupted_tenures_are_replaced_and_may_write_their_results() {
         let assignments = Assignments::none_of(1);
         let mut held_shards = HeldShards::new(assignments.clone());
         held_shards.renew(0, soon());
         let pass = assignments.first().await;
-        let expired = after(12, &mut held_shards).await;
+        let expired = after(30, &mut held_shards).await;
         assert_eq!((expired.overdue, expired.interrupted), (vec![0], vec![0]));
         assert!(pass.is_ending() && !pass.is_lost());
         assert_eq!(assignments.current().len(), 0);
@@ -338,7 +383,7 @@ mod tests {
         let outdated = soon();
         assert_eq!(after(10, &mut held_shards).await.overdue, [0]);
         assert_eq!(held_shards.renew(0, outdated), Renewed::Extended);
-        assert!(held_shards.next_expiration() == Some(outdated.stop_at));
+        assert!(held_shards.next_expiration() == Some(outdated.suspend_at));
     }
 
     #[tokio::test(start_paused = true)]

@@ -98,7 +98,7 @@ impl Keeper {
                  {cause}. Handling continues with the next renewal."
             );
         }
-        if !expired.interrupted.is_empty() {
+        if !expired.suspended.is_empty() {
             let seconds = seconds(self.timing.stop_after());
             warn!(
                 "Daemons and timers are stopped, because {about} could not be renewed for {seconds} \
@@ -111,15 +111,13 @@ impl Keeper {
     pub(super) fn renew(&mut self, shard: u32, until: Moment) -> Renewed {
         let Timing { renew_deadline, .. } = self.timing;
         let valid_until = self.time.instant(until);
-        let margin = self.timing.stop_after().saturating_sub(renew_deadline);
-        let stop_at = valid_until + margin;
-        self.held_shards.renew(
-            shard,
-            Times {
-                valid_until,
-                stop_at,
-            },
-        )
+        let after = |time: Duration| valid_until + time.saturating_sub(renew_deadline);
+        let times = Times {
+            valid_until,
+            suspend_at: after(self.timing.stop_after()),
+            stop_at: after(self.timing.leave_after()),
+        };
+        self.held_shards.renew(shard, times)
     }
 
     /// Logs that handling continues after a late renewal.

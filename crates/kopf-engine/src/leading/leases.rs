@@ -8,6 +8,7 @@ use kopf_client::{Client, Error};
 use kopf_core::leading::{Intent, LeaseRecord};
 use kopf_core::settings::{Leading, Settings};
 use serde_json::{Map, Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::debug;
 
 use super::CONCURRENT_WRITES;
@@ -29,6 +30,8 @@ pub(crate) async fn namespace(client: &Client, leading: &Leading) -> Result<Stri
 pub(super) struct Leases {
     client: Client,
     namespace: String,
+    /// Limits the concurrent requests for the Leases of shards.
+    permits: Semaphore,
 }
 
 /// One Lease, including the metadata that other clients have added.
@@ -50,7 +53,17 @@ impl Leases {
         networking.request_timeout = Some(settings.leading.renew_deadline);
         let client = client.with_networking(&networking);
         let namespace = namespace(&client, &settings.leading).await?;
-        Ok(Self { client, namespace })
+        Ok(Self {
+            client,
+            namespace,
+            permits: Semaphore::new(CONCURRENT_WRITES),
+        })
+    }
+
+    /// Waits until a request for the Lease of a shard may be sent. Cancel-safe.
+    pub(super) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.permits.acquire().await.ok()
     }
 
     fn path(&self, name: &str) -> String {

@@ -11,7 +11,7 @@
 //! A replica without a Lease only watches, indexes and reviews. Handlers and patches require a
 //! [`Pass`], which is checked in [`execution`](crate::execution) and [`patching`](crate::patching).
 //! A Lease is released after its passes are dropped. While a Lease is not renewed in time, handlers
-//! and patches wait. When it is lost, running handlers may finish, but their results are not written.
+//! and patches wait, and daemons are stopped before others can take it. When it is lost, running handlers may finish, but their results are not written.
 
 mod assignment;
 mod claiming;
@@ -23,6 +23,7 @@ mod listing;
 mod members;
 mod reporting;
 mod shards;
+mod share;
 mod tenure;
 
 use std::hash::{BuildHasher, RandomState};
@@ -40,7 +41,7 @@ use self::leases::Leases;
 pub(crate) use self::leases::namespace;
 pub(crate) use self::members::Members;
 use self::shards::Sharding;
-pub(crate) use self::tenure::Pass;
+pub(crate) use self::tenure::{Pass, Tenure};
 use crate::clock::Clock;
 use crate::invocation::OperatorContext;
 use crate::metrics::Metrics;
@@ -49,7 +50,7 @@ use crate::metrics::Metrics;
 const RELEASING: Duration = Duration::from_secs(3);
 
 /// Maximum number of concurrent requests for Leases.
-const CONCURRENT_WRITES: usize = 8;
+const CONCURRENT_WRITES: usize = 32;
 
 /// Errors of replicas that end the operator.
 #[derive(Debug, thiserror::Error)]

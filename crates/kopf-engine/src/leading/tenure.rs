@@ -1,11 +1,12 @@
 //! An uninterrupted period of holding a Lease, and the passes issued under it.
 //!
-//! A tenure that is not renewed in time is *overdue*: handlers do not start, and patches wait. It
-//! continues when the renewal succeeds, and ends when another holder is seen.
+//! A tenure that is not renewed in time is *overdue*: handlers do not start, and patches wait. Before
+//! other replicas can take over, it is *suspended*: daemons are stopped, too. It continues when the
+//! renewal succeeds, and ends when another holder is seen.
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct Tenure {
     epoch: Instant,
     /// Milliseconds since the epoch; `u64::MAX` for an unlimited tenure.
     valid_until: AtomicU64,
+    /// Daemons are stopped until the tenure is renewed.
+    is_suspended: AtomicBool,
     /// Notified when the tenure is renewed.
     renewed: Notify,
     /// Cancelled when no more passes are issued.
@@ -56,6 +59,7 @@ impl Tenure {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             epoch: Instant::now(),
             valid_until: AtomicU64::new(valid_until),
+            is_suspended: AtomicBool::new(false),
             renewed: Notify::new(),
             ending: CancellationToken::new(),
             lost: CancellationToken::new(),
@@ -73,6 +77,26 @@ impl Tenure {
         let end = end.saturating_duration_since(self.epoch);
         self.valid_until.store(milliseconds(end), Ordering::Release);
         self.renewed.notify_waiters();
+    }
+
+    /// Stops the daemons until [`resume`](Self::resume).
+    pub(crate) fn suspend(&self) {
+        self.is_suspended.store(true, Ordering::Release);
+    }
+
+    /// Permits daemons to start again.
+    pub(crate) fn resume(&self) {
+        self.is_suspended.store(false, Ordering::Release);
+    }
+
+    /// Returns `true` if daemons must be stopped.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.is_suspended.load(Ordering::Acquire)
+    }
+
+    /// Waits until handlers and daemons may start; `false` if the tenure ends. Cancel-safe.
+    pub(crate) async fn begin(&self) -> bool {
+        self.valid_unless(&self.ending).await
     }
 
     /// Returns `true` while the Lease is valid by the monotonic clock of this process.
@@ -151,7 +175,12 @@ impl Pass {
 
     /// Waits until a handler may start; `false` if none may start any more. Cancel-safe.
     pub(crate) async fn begin(&self) -> bool {
-        self.tenure.valid_unless(&self.tenure.ending).await
+        self.tenure.begin().await
+    }
+
+    /// Returns the tenure, which can be released while it is referenced.
+    pub(crate) fn tenure(&self) -> &Arc<Tenure> {
+        &self.tenure
     }
 
     /// Waits until a patch may be sent; `false` if the Lease is lost. Cancel-safe.

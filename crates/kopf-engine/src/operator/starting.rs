@@ -147,7 +147,12 @@ fn spawn_killer(shared: &Shared, root: &mut Root) {
     let grace = killer::grace(&shared.registry, background);
     root.grace = root.grace.max(grace);
     let (daemons, pause) = (Arc::clone(&shared.daemons), shared.pause.clone());
-    let killing = killer::run(daemons, pause, root.halt.clone());
+    let killing = killer::run(
+        daemons,
+        pause,
+        shared.assignments.clone(),
+        root.halt.clone(),
+    );
     root.spawn_graceful("Daemon killer", async move {
         killing.await;
         Ok(())

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kopf_sandbox::fault::{Fault, Verb};
 use kopf_testing::recording::{Breakpoint, Moment};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::front::{Declaration, done, gives, on, temporary};
 use crate::stage::{Entry, FINALIZER, Stage, finalizers, is_handled, sandboxed};
@@ -384,6 +385,29 @@ fn unavailable_resource_does_not_affect_others() {
             assert!(stage.faults().remove(id));
             stage.pass(900.0).await;
             assert_eq!(stage.journal.ids(), ["make", "configured"], "{code}");
+        });
+    }
+}
+
+#[test]
+fn requested_delays_are_obeyed_up_to_a_minute() {
+    for (asked, least, most) in [(30, 30.0, 35.0), (3_600, 60.0, 65.0)] {
+        sandboxed(async move |stage| {
+            let _operator = stage.run([on::create("make")]).await;
+            stage.settled().await;
+            let busy = Fault::error(429).retry_after(asked).verb(Verb::Patch);
+            stage.faults().inject(busy.kind("things").times(1));
+            let began = Instant::now();
+            stage.create("a", json!({})).await;
+            stage.sleep(least - 1.0).await;
+            assert!(!is_handled(&stage.get("a").await), "{asked}");
+            stage.until_handled("a").await;
+            let took = began.elapsed().as_secs_f64();
+            assert!((least..most).contains(&took), "{asked}: {took}");
+            assert_eq!(stage.journal.count("make"), 1);
+            let records = stage.log.records().into_iter();
+            let cut = records.filter(|record| record.message.contains("Delays are cut to 60"));
+            assert_eq!(cut.count(), usize::from(asked > 60));
         });
     }
 }

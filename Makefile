@@ -28,7 +28,8 @@ help: ## Show this list
 	@echo "            by a regular expression; SERVER=control-plane runs them on a real Kubernetes; OTHERS=1 runs"
 	@echo "            integration tests of controller-runtime and kube-rs instead)"
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
-	@echo "            1,000 schedules of replicas, new projects in both languages, 20 seeds of chaos, kopf ui in a headless browser"
+	@echo "            1,000 schedules of replicas, new projects in both languages, 20 seeds of chaos, kopf ui in a headless browser,"
+	@echo "            probes during outages of a real API server (OUTAGE=… sets their seconds)"
 	@echo "            (SEEDS=… and LENGTH=… set the number of seeds and their seconds; about 45 minutes)"
 	@echo "make fuzz   sends mutated requests to the sandbox: bodies, patches, selectors, CEL, schemas; a minute each"
 	@echo "            (SECONDS_EACH=… sets the time; guided by coverage with a nightly toolchain, otherwise without)"
@@ -139,6 +140,10 @@ extended: need-cargo languages
 	@echo "100 exits of Python operators during work…"
 	@KOPF_CACHE="$(CACHE)" KOPF_TEST_EXITS=$(or $(EXITS),102) python/test.sh \
 		python/tests/test_behaviour_process.py -k exits_during_work
+	@echo "Liveness of operators while a real API server is frozen and gone…"
+	@cargo build --quiet --package kopf-examples --bin 06-peering
+	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && KOPF_CACHE="$(CACHE)" \
+		tests/e2e/outage.sh $(or $(OUTAGE),120) "$${CARGO_TARGET_DIR:-target}/debug/06-peering" "$$venv/bin/python"
 	@echo "The steps of docs/getting-started.md…"
 	@tests/guide/getting-started.sh
 	@echo "Chaos…"

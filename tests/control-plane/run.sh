@@ -20,6 +20,8 @@ usage: run.sh [options] [-- more flags of kube-apiserver]
   --fsync             make etcd wait for the disk, as in production; slower, for
                       measurements
   --audit             log all requests and responses to DIR/audit.log
+  --restart           start kube-apiserver again when it is killed, but not while
+                      the file DIR/outage exists
   --until-stdin-ends  also stop when stdin is closed, so that the control plane
                       does not outlive a killed test
 
@@ -32,6 +34,7 @@ dir=""
 keep=""
 fsync=""
 audit=""
+restart=""
 until_stdin_ends=""
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -40,6 +43,7 @@ while [ $# -gt 0 ]; do
         --keep) keep=1; shift ;;
         --fsync) fsync=1; shift ;;
         --audit) audit=1; shift ;;
+        --restart) restart=1; shift ;;
         --until-stdin-ends) until_stdin_ends=1; shift ;;
         --help | -h) usage; exit 0 ;;
         --) shift; break ;;
@@ -97,13 +101,14 @@ free_port() {
     die "no free port between 20000 and 29999"
 }
 
-# start NAME ARGS…: starts a binary in the background with a separate log.
+# start NAME ARGS…: starts a binary in the background with a separate log. Its process id is in DIR/NAME.pid.
 start() {
     local name="$1"
     shift
-    "$bin/$name" "$@" >"$dir/logs/$name.log" 2>&1 </dev/null &
+    "$bin/$name" "$@" >>"$dir/logs/$name.log" 2>&1 </dev/null &
     pids+=($!)
     names[$!]="$name"
+    echo $! >"$dir/$name.pid"
 }
 
 # Exits if a process has exited, with the end of its log.
@@ -232,7 +237,8 @@ rules:
 AUDIT
     apiserver_flags+=(--audit-policy-file=audit.yaml --audit-log-path="$dir/audit.log")
 fi
-start kube-apiserver "${apiserver_flags[@]}" ${more_apiserver_flags[@]+"${more_apiserver_flags[@]}"}
+apiserver_flags+=(${more_apiserver_flags[@]+"${more_apiserver_flags[@]}"})
+start kube-apiserver "${apiserver_flags[@]}"
 
 # --- kubeconfig: all data is embedded, so that the file can be copied.
 inline() { base64 <"$1" | tr -d '\n'; }
@@ -312,8 +318,24 @@ if [ -n "$until_stdin_ends" ]; then
     pids+=("$stdin_pid")
     names[$stdin_pid]="stdin"
 fi
-wait -n "${pids[@]}" || true
-if [ -n "${stdin_pid:-}" ] && ! kill -0 "$stdin_pid" 2>/dev/null; then
+# restart_apiserver: starts kube-apiserver again; fails if it has not ended.
+restart_apiserver() {
+    local old i
+    old="$(cat "$dir/kube-apiserver.pid")"
+    ! kill -0 "$old" 2>/dev/null || return 1
+    while [ -e "$dir/outage" ]; do sleep 0.1; done
+    for i in "${!pids[@]}"; do
+        [ "${pids[i]}" != "$old" ] || unset "pids[i]"
+    done
+    pids=("${pids[@]}")
+    start kube-apiserver "${apiserver_flags[@]}"
+}
+while true; do
+    wait -n "${pids[@]}" || true
+    if [ -n "${stdin_pid:-}" ] && ! kill -0 "$stdin_pid" 2>/dev/null; then
+        exit 0
+    fi
+    [ -n "$restart" ] && restart_apiserver && continue
+    check_alive
     exit 0
-fi
-check_alive
+done

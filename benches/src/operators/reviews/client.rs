@@ -51,6 +51,7 @@ pub(super) struct Outcome {
 pub(super) struct Client {
     pub(super) address: SocketAddr,
     connector: TlsConnector,
+    connections: u32,
     request: ReviewRequest,
 }
 
@@ -74,8 +75,18 @@ impl Client {
         Ok(Self {
             address: listener.local_addr()?,
             connector: TlsConnector::from(Arc::new(config)),
+            connections: CONNECTIONS,
             request: ReviewRequest::new()?,
         })
+    }
+
+    /// Returns a client that sends another request by this many connections.
+    pub(super) fn with_request(&self, request: ReviewRequest, connections: u32) -> Self {
+        Self {
+            request,
+            connections,
+            ..self.clone()
+        }
     }
 
     /// Sends one review on a new connection.
@@ -104,11 +115,11 @@ impl Client {
 
     async fn work_all(self, until: Until) -> Result<Outcome> {
         let share = match until {
-            Until::Count(count) => Until::Count(count / CONNECTIONS),
+            Until::Count(count) => Until::Count(count / self.connections),
             time @ Until::Time(_) => time,
         };
         let mut workers = JoinSet::new();
-        for _ in 0..CONNECTIONS {
+        for _ in 0..self.connections {
             let client = self.clone();
             workers.spawn(async move { client.work(share).await });
         }

@@ -17,6 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use self::client::{CONNECTIONS, Client, Until};
+use self::request::{ReviewRequest, Shape};
 use super::implementations::{Implementation, original, sibling};
 use super::{log_end, objects, python};
 use crate::report::{Report, Target, percentile, print_status};
@@ -32,6 +33,13 @@ const REVIEWERS: [Implementation; 3] = [
 const WARM_UP: Duration = Duration::from_secs(2);
 const WINDOW: Duration = Duration::from_secs(10);
 const LIMIT: Duration = Duration::from_secs(60);
+/// Number of concurrent reviews with many values.
+const DENSE_REVIEWS: u32 = 8;
+/// Number of values of such a review: 1.2 MB.
+const DENSE_VALUES: usize = 100_000;
+/// Maximum time of such a review, in milliseconds.
+const DENSE_TARGET: f64 = 3_000.0;
+
 /// The results of one operator.
 struct Figures {
     per_second: f64,
@@ -131,7 +139,40 @@ async fn measure_one(
     bench.warm_up().await.context("warm-up")?;
     let figures = bench.figures(server).await?;
     add(report, implementation, &figures);
+    if implementation != Implementation::Original {
+        measure_dense(report, bench, implementation, server).await?;
+    }
     Ok((figures, server))
+}
+
+/// Measures concurrent reviews of objects with very many small values.
+async fn measure_dense(
+    report: &mut Report,
+    bench: &Bench,
+    implementation: Implementation,
+    server: Usage,
+) -> Result<()> {
+    for (shape, what) in [(Shape::Strings, "strings"), (Shape::Objects, "objects")] {
+        let request = ReviewRequest::dense(shape, DENSE_VALUES)?;
+        let client = bench.client.with_request(request, DENSE_REVIEWS);
+        let outcome = client.review(Until::Count(DENSE_REVIEWS)).await?;
+        let name = implementation.name();
+        add_failures(report, format!("{what}, {name}"), &outcome.failures);
+        report.add(
+            format!("{DENSE_REVIEWS} reviews of {DENSE_VALUES} {what} within, {name}"),
+            percentile(outcome.times, 100),
+            "ms",
+            Target::AtMost(DENSE_TARGET),
+        );
+        let memory = server.resident_megabytes()?;
+        report.add(
+            format!("memory after these reviews of {what}, {name}"),
+            memory,
+            "MB",
+            Target::None,
+        );
+    }
+    Ok(())
 }
 
 fn add(report: &mut Report, implementation: Implementation, figures: &Figures) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::operators::objects;
 
@@ -19,6 +19,13 @@ pub(super) struct ReviewRequest {
     bytes: Vec<u8>,
     uid: Range<usize>,
     number: u64,
+}
+
+/// The kind of the values in a dense review.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shape {
+    Strings,
+    Objects,
 }
 
 #[derive(Deserialize)]
@@ -35,7 +42,20 @@ struct Response<'a> {
 
 impl ReviewRequest {
     pub(super) fn new() -> Result<Self> {
-        let body = review();
+        Self::of(&json!({}))
+    }
+
+    /// Returns a review of an object with this many small values.
+    pub(super) fn dense(shape: Shape, count: usize) -> Result<Self> {
+        let value = match shape {
+            Shape::Strings => json!("abcdefghi"),
+            Shape::Objects => json!({"a": "bcd"}),
+        };
+        Self::of(&json!({"values": vec![value; count]}))
+    }
+
+    fn of(spec: &Value) -> Result<Self> {
+        let body = review(spec);
         let request = format!(
             "POST /check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
@@ -71,10 +91,13 @@ impl ReviewRequest {
     }
 }
 
-fn review() -> String {
+fn review(spec: &Value) -> String {
     let kind = json!({"group": "kopf.dev", "version": "v1", "kind": "KopfExample"});
     let resource = json!({"group": "kopf.dev", "version": "v1", "resource": "kopfexamples"});
     let mut object = objects::object("object", 1);
+    if let (Some(own), Some(more)) = (object["spec"].as_object_mut(), spec.as_object()) {
+        own.extend(more.clone());
+    }
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.insert("namespace".to_owned(), json!("default"));
         let uid = json!("d3d2a2b4-0000-4000-8000-000000000001");

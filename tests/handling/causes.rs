@@ -1,4 +1,4 @@
-//! Detection of causes (§5), and object state within one process (§2).
+//! Detection of causes, and object state within one process.
 
 use kopf_core::cause::Reason;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Waiting for the echo of own writes (§8).
+//! Waiting for the echo of own writes.
 
 use std::time::Duration;
 

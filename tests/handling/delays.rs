@@ -1,4 +1,4 @@
-//! Waiting for the next attempt (§14): in memory, or by touching the object as the original does.
+//! Waiting for the next attempt: in memory, or by touching the object as the original does.
 
 use std::time::Duration;
 

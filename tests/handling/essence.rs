@@ -1,4 +1,4 @@
-//! Content of essences, and diffs between them (§4).
+//! Content of essences, and diffs between them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Event handlers (§16).
+//! Event handlers.
 
 use kopf_core::cause::EventType;
 use kopf_core::filter::{MetaCriterion, ValueCriterion};

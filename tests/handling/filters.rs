@@ -1,4 +1,4 @@
-//! Filters of handlers (§6.4), and objects without matching handlers (§6.6).
+//! Filters of handlers, and objects without matching handlers.
 
 use kopf_core::filter::{MetaCriterion, ValueCriterion, value_fn};
 use serde_json::{Value, json};

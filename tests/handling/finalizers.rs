@@ -1,4 +1,4 @@
-//! Finalizers and deletion handlers (§7).
+//! Finalizers and deletion handlers.
 
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Tests of handling: its effects on objects, API calls and logs.
 //!
-//! One file per topic, one function per behaviour. Sections (§) refer to the description of
+//! One file per topic, one function per behaviour. Sections refer to the description of
 //! handling in the original. Tests that need neither virtual time nor faults also run on a real
 //! control plane.
 #![allow(

@@ -1,4 +1,4 @@
-//! Outcomes of attempts (§10): retry, success or failure.
+//! Outcomes of attempts: retry, success or failure.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Conversion of patches into API calls (§13).
+//! Conversion of patches into API calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Progress records of several handlers over several cycles of one cause (§9).
+//! Progress records of several handlers over several cycles of one cause.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};

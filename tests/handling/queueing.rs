@@ -1,4 +1,4 @@
-//! Order and concurrency of objects (§1).
+//! Order and concurrency of objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Results of handlers in the status (§12).
+//! Results of handlers in the status.
 
 use kopf_core::lifecycle::AllAtOnce;
 use serde_json::json;

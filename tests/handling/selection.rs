@@ -1,4 +1,4 @@
-//! Handlers called for a cause, and their order (§6.1–6.3, 6.5).
+//! Handlers called for a cause, and their order.
 
 use kopf_core::cause::Reason;
 use kopf_core::lifecycle::AllAtOnce;

@@ -1,4 +1,4 @@
-//! Sub-handlers (§11).
+//! Sub-handlers.
 
 use kopf_core::filter::ValueCriterion;
 use kopf_core::lifecycle::AllAtOnce;

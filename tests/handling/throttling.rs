@@ -1,4 +1,4 @@
-//! Errors outside of handlers (§15): the object is processed again after a delay.
+//! Errors outside of handlers: the object is processed again after a delay.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The worked traces (§17), call by call, with and without touching.
+//! The worked traces, call by call, with and without touching.
 //!
 //! The tests of restarts kill the operator in the middle of these traces.
 

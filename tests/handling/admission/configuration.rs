@@ -1,4 +1,4 @@
-//! Webhook configurations managed by the operator (§6).
+//! Webhook configurations managed by the operator.
 
 use kopf_core::admission::Operation;
 use serde_json::{Value, json};

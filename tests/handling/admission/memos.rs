@@ -1,4 +1,4 @@
-//! Memos shared by admission requests and other handlers (§2.3).
+//! Memos shared by admission requests and other handlers.
 
 use kopf_engine::invocation::Call;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Admission webhooks. Sections (§) refer to the description of admission in the original.
+//! Admission webhooks. Sections refer to the description of admission in the original.
 //!
 //! There are no sockets: a fake webhook server passes requests to the operator.
 

@@ -1,4 +1,4 @@
-//! Routing of requests to handlers, and the arguments of handlers (§1, §2).
+//! Routing of requests to handlers, and the arguments of handlers.
 
 use std::collections::BTreeMap;
 

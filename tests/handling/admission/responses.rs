@@ -1,4 +1,4 @@
-//! Responses to admission requests (§2.5-7, §3, §4).
+//! Responses to admission requests.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Lifecycle of daemons (§3): initial delay, attempts, errors, exit.
+//! Lifecycle of daemons: initial delay, attempts, errors, exit.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Stages of stopping after the deletion of the object (§5), with the timelines D and E (§10).
+//! Stages of stopping after the deletion of the object, with the timelines D and E.
 
 use std::time::Duration;
 

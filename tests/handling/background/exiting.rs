@@ -1,4 +1,4 @@
-//! Exit of the operator (§5.3).
+//! Exit of the operator.
 
 use std::time::Duration;
 

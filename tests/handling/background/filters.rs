@@ -1,5 +1,5 @@
-//! Daemons and timers start when their filters match and stop when they no longer match (§2). This
-//! differs from the timeline F (§10) of the original, in which a daemon that matches again while it
+//! Daemons and timers start when their filters match and stop when they no longer match. This
+//! differs from the timeline F of the original, in which a daemon that matches again while it
 //! exits is restarted by the next change only.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Daemons and timers. Sections (§) refer to the description of background handlers in the
+//! Daemons and timers. Sections refer to the description of background handlers in the
 //! original.
 
 mod daemons;

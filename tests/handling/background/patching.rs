@@ -1,4 +1,4 @@
-//! Patches of daemons and timers (§6).
+//! Patches of daemons and timers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Daemons and timers of a paused operator (§5.5): they stop, and restart after the next listing.
+//! Daemons and timers of a paused operator: they stop, and restart after the next listing.
 
 use kopf_engine::daemons::StopReason;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Start of daemons and timers (§1, §2).
+//! Start of daemons and timers.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Schedule of timers (§4), with the timelines A, B and C (§10).
+//! Schedule of timers, with the timelines A, B and C.
 
 use std::time::Duration;
 

@@ -1,11 +1,67 @@
 //! Checks of rights in the expressions of policies.
 
-use kopf_tests::{Api, eventually, objects};
+use kopf_tests::{Api, ApiResponse, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::policies::validating;
-
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Returns constraints that match the ConfigMaps of the test's namespace.
+fn constraints(api: &Api) -> Value {
+    json!({
+        "resourceRules": [{
+            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+            "resources": ["configmaps"],
+        }],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": api.namespace()}},
+    })
+}
+
+async fn create(api: &Api, plural: &str, kind: &str, name: &str, spec: Value) -> ApiResponse {
+    let object = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": name}, "spec": spec,
+    });
+    let path = format!("{GROUP}/{plural}");
+    let created = api.create(&path, &object).await;
+    api.delete_at_end(format!("{path}/{name}"));
+    created
+}
+
+/// Creates a validating policy and a binding, and waits until they are in force: the policy rejects
+/// objects with the key `probe`.
+async fn validating(api: &Api, spec: Value, binding: Value) {
+    let name = api.unique("policy");
+    let mut spec = spec;
+    spec["matchConstraints"] = constraints(api);
+    let probe = json!({"expression": "!has(object.data) || !('probe' in object.data)"});
+    spec["validations"].as_array_mut().unwrap().insert(0, probe);
+    create(
+        api,
+        "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicy",
+        &name,
+        spec,
+    )
+    .await
+    .expect_code(201);
+    let mut binding = binding;
+    binding["policyName"] = json!(name);
+    let (plural, kind) = (
+        "validatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding",
+    );
+    create(api, plural, kind, &name, binding)
+        .await
+        .expect_code(201);
+    eventually("the policy to be in force", async || {
+        let probe = objects::config_map("probe", json!({"probe": "1"}));
+        let path = format!("{}?dryRun=All", api.ns_path("configmaps"));
+        let response = api.create(&path, &probe).await;
+        (response.code == 422 || !response.warnings().is_empty()).then_some(())
+    })
+    .await;
+}
 
 #[tokio::test]
 async fn policies_check_rights() {

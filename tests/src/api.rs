@@ -221,15 +221,6 @@ impl Api {
         self.request(Method::DELETE, path).send().await
     }
 
-    /// Sends a DELETE request with `DeleteOptions`; its kind and version are added.
-    pub async fn delete_with(&self, path: &str, options: &Value) -> ApiResponse {
-        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        if let (Some(body), Some(options)) = (body.as_object_mut(), options.as_object()) {
-            body.extend(options.clone());
-        }
-        self.request(Method::DELETE, path).json(&body).send().await
-    }
-
     /// Sends a GET request. Fails the test unless the status is 200.
     #[track_caller]
     pub fn found(&self, path: &str) -> impl Future<Output = ApiResponse> {

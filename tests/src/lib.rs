@@ -24,6 +24,7 @@ mod query;
 mod request;
 mod response;
 mod server;
+pub mod transcript;
 mod unique;
 mod watch;
 pub mod webhook;

@@ -66,30 +66,6 @@ pub fn deployment(name: &str) -> Value {
     })
 }
 
-/// Returns a core Event in a namespace for a ConfigMap of that namespace.
-pub fn event(name: &str, namespace: &str, about: &str, kind: &str, reason: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
-        "involvedObject": {
-            "apiVersion": "v1", "kind": "ConfigMap", "name": about, "namespace": namespace,
-        },
-        "type": kind,
-        "reason": reason,
-        "message": "something happened",
-        "source": {"component": "tests"},
-    })
-}
-
-/// Returns a StatefulSet of one replica.
-pub fn stateful_set(name: &str) -> Value {
-    let mut object = deployment(name);
-    object["kind"] = json!("StatefulSet");
-    object["spec"]["serviceName"] = json!("service");
-    object
-}
-
 /// Returns a Job with one container.
 pub fn job(name: &str) -> Value {
     json!({
@@ -100,38 +76,6 @@ pub fn job(name: &str) -> Value {
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "example.com/main:1"}],
         }}},
-    })
-}
-
-/// Returns an EndpointSlice of IPv4 without addresses.
-pub fn endpoint_slice(name: &str) -> Value {
-    json!({
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": name},
-        "addressType": "IPv4",
-        "endpoints": [],
-    })
-}
-
-/// Returns a HorizontalPodAutoscaler with a metric and a behaviour, which only v2 has.
-pub fn autoscaler(name: &str) -> Value {
-    json!({
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": name},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "maxReplicas": 3,
-            "metrics": [{
-                "type": "Resource",
-                "resource": {
-                    "name": "memory",
-                    "target": {"type": "Utilization", "averageUtilization": 50},
-                },
-            }],
-            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 7}},
-        },
     })
 }
 

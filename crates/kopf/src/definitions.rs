@@ -8,8 +8,6 @@ use kube::core::Version;
 use kube::core::crd::merge_crds;
 use serde_json::Value;
 
-use crate::operator::Error;
-
 /// A function that returns the CRD of a type.
 pub type Definition = fn() -> CustomResourceDefinition;
 
@@ -50,6 +48,16 @@ impl<K> Builtin for &Probe<K> {
     }
 }
 
+/// The types of a resource cannot be merged into a CRD.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot build the CRD {name}: {message}")]
+pub struct DefinitionError {
+    /// The name of the CRD.
+    name: String,
+    /// The reason.
+    message: String,
+}
+
 /// The CRDs of an operator.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
@@ -61,7 +69,9 @@ pub(crate) struct Definitions {
 
 impl Definitions {
     /// Merges CRDs of the same resource into one, which stores the newest version.
-    pub(crate) fn of(functions: impl IntoIterator<Item = Definition>) -> Result<Self, Error> {
+    pub(crate) fn of(
+        functions: impl IntoIterator<Item = Definition>,
+    ) -> Result<Self, DefinitionError> {
         let mut versions: Vec<CustomResourceDefinition> = Vec::new();
         for definition in functions.into_iter().map(|function| function()) {
             if !versions.iter().any(|known| is_same(known, &definition)) {
@@ -83,7 +93,7 @@ impl Definitions {
                 definitions.without_schema.push(name);
                 continue;
             }
-            let wrong = |message: String| Error::Definition {
+            let wrong = |message: String| DefinitionError {
                 name: name.clone(),
                 message,
             };

@@ -10,8 +10,8 @@ use kopf_core::field::FieldPath;
 use kopf_core::hierarchy as core;
 use serde_json::{Map, Value};
 
-use crate::filters::IntoFieldPath;
-use crate::objects::{Current, Error, Manifest, Referred};
+use crate::fields::IntoFieldPath;
+use crate::objects::{Current, Manifest, ObjectError, Referred};
 
 /// Labels for [`label`]: pairs of keys and values, a map, or [`Current`] for the labels of the
 /// handled object.
@@ -22,7 +22,7 @@ use crate::objects::{Current, Error, Manifest, Referred};
 )]
 pub trait IntoLabels {
     /// Returns the labels.
-    fn into_labels(self) -> Result<Map<String, Value>, Error>;
+    fn into_labels(self) -> Result<Map<String, Value>, ObjectError>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -32,7 +32,7 @@ where
     K: Into<String>,
     V: Into<String>,
 {
-    fn into_labels(self) -> Result<Map<String, Value>, Error> {
+    fn into_labels(self) -> Result<Map<String, Value>, ObjectError> {
         let labels = self.into_iter();
         let labels = labels.map(|(key, value)| (key.into(), Value::String(value.into())));
         Ok(labels.collect())
@@ -40,7 +40,7 @@ where
 }
 
 impl IntoLabels for Current {
-    fn into_labels(self) -> Result<Map<String, Value>, Error> {
+    fn into_labels(self) -> Result<Map<String, Value>, ObjectError> {
         Ok(self.body()?.labels().clone())
     }
 }
@@ -53,32 +53,32 @@ impl IntoLabels for Current {
 )]
 pub trait IntoName {
     /// Returns the name.
-    fn into_name(self) -> Result<String, Error>;
+    fn into_name(self) -> Result<String, ObjectError>;
 }
 
 impl IntoName for &str {
-    fn into_name(self) -> Result<String, Error> {
+    fn into_name(self) -> Result<String, ObjectError> {
         Ok(self.to_owned())
     }
 }
 
 impl IntoName for &String {
-    fn into_name(self) -> Result<String, Error> {
+    fn into_name(self) -> Result<String, ObjectError> {
         Ok(self.clone())
     }
 }
 
 impl IntoName for String {
-    fn into_name(self) -> Result<String, Error> {
+    fn into_name(self) -> Result<String, ObjectError> {
         Ok(self)
     }
 }
 
 impl IntoName for Current {
-    fn into_name(self) -> Result<String, Error> {
+    fn into_name(self) -> Result<String, ObjectError> {
         let body = self.body()?;
         let name = body.name().map(str::to_owned);
-        name.ok_or(Error::Nameless)
+        name.ok_or(ObjectError::Nameless)
     }
 }
 
@@ -91,35 +91,35 @@ impl IntoName for Current {
 )]
 pub trait IntoNamespace {
     /// Returns the namespace.
-    fn into_namespace(self) -> Result<Option<String>, Error>;
+    fn into_namespace(self) -> Result<Option<String>, ObjectError>;
 }
 
 impl IntoNamespace for &str {
-    fn into_namespace(self) -> Result<Option<String>, Error> {
+    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
         Ok(Some(self.to_owned()))
     }
 }
 
 impl IntoNamespace for &String {
-    fn into_namespace(self) -> Result<Option<String>, Error> {
+    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
         Ok(Some(self.clone()))
     }
 }
 
 impl IntoNamespace for String {
-    fn into_namespace(self) -> Result<Option<String>, Error> {
+    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
         Ok(Some(self))
     }
 }
 
 impl<T: IntoNamespace> IntoNamespace for Option<T> {
-    fn into_namespace(self) -> Result<Option<String>, Error> {
+    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
         self.map_or(Ok(None), IntoNamespace::into_namespace)
     }
 }
 
 impl IntoNamespace for Current {
-    fn into_namespace(self) -> Result<Option<String>, Error> {
+    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
         let body = self.body()?;
         Ok(body.namespace().map(str::to_owned))
     }
@@ -157,7 +157,7 @@ impl IntoNamespace for Current {
 pub fn adopt<M, N>(
     objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
-) -> Result<(), Error> {
+) -> Result<(), ObjectError> {
     Adoption::default().adopt(objs, owner)
 }
 
@@ -205,7 +205,7 @@ impl Adoption {
         &self,
         objs: &mut (impl Manifest<M> + ?Sized),
         owner: &(impl Referred<N> + ?Sized),
-    ) -> Result<(), Error> {
+    ) -> Result<(), ObjectError> {
         let owner = owner.body()?;
         objs.change(&|objs| core::adopt(objs, &owner, &self.0))
     }
@@ -245,7 +245,7 @@ impl Adoption {
 pub fn label<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
     labels: impl IntoLabels,
-) -> Result<(), Error> {
+) -> Result<(), ObjectError> {
     Labelling::default().label(objs, labels)
 }
 
@@ -286,7 +286,7 @@ impl Labelling {
         &self,
         objs: &mut (impl Manifest<M> + ?Sized),
         labels: impl IntoLabels,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ObjectError> {
         let labels = labels.into_labels()?;
         objs.change(&|objs| core::label(objs, &labels, &self.0))
     }
@@ -310,7 +310,7 @@ impl Labelling {
 pub fn harmonize_naming<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
     name: impl IntoName,
-) -> Result<(), Error> {
+) -> Result<(), ObjectError> {
     Naming::default().harmonize_naming(objs, name)
 }
 
@@ -350,7 +350,7 @@ impl Naming {
         self,
         objs: &mut (impl Manifest<M> + ?Sized),
         name: impl IntoName,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ObjectError> {
         let name = name.into_name()?;
         objs.change(&|objs| core::harmonize_naming(objs, &name, self.0))
     }
@@ -373,7 +373,7 @@ impl Naming {
 pub fn adjust_namespace<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
     namespace: impl IntoNamespace,
-) -> Result<(), Error> {
+) -> Result<(), ObjectError> {
     let namespace = namespace.into_namespace()?;
     objs.change(&|objs| core::adjust_namespace(objs, namespace.as_deref(), false))
 }
@@ -394,7 +394,7 @@ pub fn adjust_namespace<M>(
 pub fn force_namespace<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
     namespace: impl IntoNamespace,
-) -> Result<(), Error> {
+) -> Result<(), ObjectError> {
     let namespace = namespace.into_namespace()?;
     objs.change(&|objs| core::adjust_namespace(objs, namespace.as_deref(), true))
 }
@@ -419,7 +419,7 @@ pub fn force_namespace<M>(
 pub fn append_owner_reference<M, N>(
     objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
-) -> Result<(), Error> {
+) -> Result<(), ObjectError> {
     Ownership::default().append_owner_reference(objs, owner)
 }
 
@@ -461,7 +461,7 @@ impl Ownership {
         self,
         objs: &mut (impl Manifest<M> + ?Sized),
         owner: &(impl Referred<N> + ?Sized),
-    ) -> Result<(), Error> {
+    ) -> Result<(), ObjectError> {
         let owner = owner.body()?;
         objs.change(&|objs| core::append_owner_reference(objs, &owner, self.0))
     }
@@ -473,7 +473,7 @@ impl Ownership {
     pub fn build_owner_reference<M>(
         self,
         owner: &(impl Referred<M> + ?Sized),
-    ) -> Result<Value, Error> {
+    ) -> Result<Value, ObjectError> {
         Ok(core::build_owner_reference(&owner.body()?, self.0))
     }
 }
@@ -496,7 +496,7 @@ impl Ownership {
 pub fn remove_owner_reference<M, N>(
     objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
-) -> Result<(), Error> {
+) -> Result<(), ObjectError> {
     let owner = owner.body()?;
     objs.change(&|objs| core::remove_owner_reference(objs, &owner))
 }
@@ -513,7 +513,9 @@ pub fn remove_owner_reference<M, N>(
 ///
 /// # Errors
 /// If it is not one object.
-pub fn build_object_reference<M>(object: &(impl Referred<M> + ?Sized)) -> Result<Value, Error> {
+pub fn build_object_reference<M>(
+    object: &(impl Referred<M> + ?Sized),
+) -> Result<Value, ObjectError> {
     Ok(core::build_object_reference(&object.body()?))
 }
 
@@ -531,6 +533,6 @@ pub fn build_object_reference<M>(object: &(impl Referred<M> + ?Sized)) -> Result
 ///
 /// # Errors
 /// If it is not one object.
-pub fn build_owner_reference<M>(owner: &(impl Referred<M> + ?Sized)) -> Result<Value, Error> {
+pub fn build_owner_reference<M>(owner: &(impl Referred<M> + ?Sized)) -> Result<Value, ObjectError> {
     Ownership::default().build_owner_reference(owner)
 }

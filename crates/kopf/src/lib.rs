@@ -63,10 +63,12 @@ pub mod cli;
 mod definitions;
 mod error;
 pub mod extract;
+mod fields;
 pub mod filters;
 pub mod handler;
 pub mod hierarchy;
 pub mod indexing;
+mod indices;
 pub mod lifecycles;
 mod login;
 mod memos;
@@ -81,21 +83,22 @@ pub mod prelude;
 mod registration;
 mod seconds;
 mod selecting;
+mod subhandlers;
+mod view;
 
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
 
 pub use background::{StopReason, daemon, timer};
-pub use children::{Applied, ApplyError, Applying, Effect, apply_child};
+pub use children::{Applied, ApplyError, Applying, Child, Children, Effect, apply_child};
 #[cfg(feature = "cli")]
 pub use cli::{main, main_with};
 pub use error::{Error, Result, denied, permanent, temporary};
 pub use extract::{
-    Annotations, Child, Children, Conditions, DryRun, Event, Headers, Labels, Live, Logger, Memo,
-    MemoValue, Meta, Name, Namespace, New, Now, Object, Old, Param, Patch, Retry, Runtime,
-    SettingsMut, Spec, SslPeer, Started, State, Status, Stopped, SubHandlers, Subresource, Uid,
-    UserInfo, View, Warnings,
+    Annotations, Conditions, DryRun, Event, Headers, Labels, Live, Logger, Meta, Name, Namespace,
+    New, Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer, Started,
+    State, Status, Stopped, Subresource, Uid, UserInfo, Warnings,
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{
@@ -138,13 +141,16 @@ pub use kopf_engine::health::Health;
 pub use kopf_engine::metrics::Format as MetricsFormat;
 pub use kube::Client;
 pub use login::{IntoCredentials, login_with_kubeconfig, login_with_service_account};
-pub use objects::Current;
-pub use operator::{IntoClient, Operator, OperatorBuilder, Running};
+pub use memos::{Memo, MemoValue};
+pub use objects::{Current, ObjectError};
+pub use operator::{BuildError, IntoClient, Operator, OperatorBuilder, RunError, Running};
 pub use outcome::{AnyError, IntoError, IntoOutcome, Json, KopfError};
 pub use posting::{event, exception, info, warn};
 pub use seconds::{IntoDuration, InvalidDuration};
 pub use selecting::{EVERYTHING, Everything, IntoSelect, ResourceType, Select};
+pub use subhandlers::SubHandlers;
 pub use tokio_util::sync::CancellationToken;
+pub use view::View;
 
 #[cfg(feature = "cli")]
 #[doc(no_inline)]

@@ -13,7 +13,7 @@ use crate::extract::Object;
 /// An error of an operation on objects.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ObjectError {
     /// The objects have an unexpected structure.
     #[error(transparent)]
     Hierarchy(#[from] hierarchy::Error),
@@ -51,23 +51,23 @@ pub enum Error {
 )]
 pub trait Referred<M> {
     /// Returns the objects with at least their API version, kind and metadata.
-    fn bodies(&self) -> Result<Vec<Body>, Error>;
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError>;
 
     /// Returns references to the objects.
-    fn references(&self) -> Result<Vec<ObjectReference>, Error> {
+    fn references(&self) -> Result<Vec<ObjectReference>, ObjectError> {
         Ok(self.bodies()?.iter().map(Body::reference).collect())
     }
 
     /// Returns the object.
     ///
     /// # Errors
-    /// [`Error::NotOne`] if there are none or several.
-    fn body(&self) -> Result<Body, Error> {
+    /// [`ObjectError::NotOne`] if there are none or several.
+    fn body(&self) -> Result<Body, ObjectError> {
         let mut bodies = self.bodies()?;
         match (bodies.pop(), bodies.len()) {
             (Some(body), 0) => Ok(body),
-            (None, _) => Err(Error::NotOne { count: 0 }),
-            (Some(_), rest) => Err(Error::NotOne { count: rest + 1 }),
+            (None, _) => Err(ObjectError::NotOne { count: 0 }),
+            (Some(_), rest) => Err(ObjectError::NotOne { count: rest + 1 }),
         }
     }
 }
@@ -103,13 +103,13 @@ pub struct Typed;
 pub struct Of<M>(std::marker::PhantomData<M>);
 
 impl Referred<Dynamic> for Body {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
         Ok(vec![self.clone()])
     }
 }
 
 impl Referred<Dynamic> for Value {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
         let mut bodies = Vec::new();
         collect(self, &mut bodies)?;
         Ok(bodies)
@@ -117,7 +117,7 @@ impl Referred<Dynamic> for Value {
 }
 
 /// Lists can be nested and contain nulls.
-fn collect(value: &Value, bodies: &mut Vec<Body>) -> Result<(), Error> {
+fn collect(value: &Value, bodies: &mut Vec<Body>) -> Result<(), ObjectError> {
     match value {
         Value::Object(_) => bodies.push(Body::new(value.clone())),
         Value::Array(values) => {
@@ -135,24 +135,24 @@ fn collect(value: &Value, bodies: &mut Vec<Body>) -> Result<(), Error> {
 }
 
 impl Referred<Dynamic> for Current {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
         let call = kopf_engine::current();
         let cause = call.as_ref().and_then(|call| call.cause());
-        Ok(vec![cause.ok_or(Error::NoCurrent)?.body.clone()])
+        Ok(vec![cause.ok_or(ObjectError::NoCurrent)?.body.clone()])
     }
 }
 
 impl Referred<Dynamic> for DynamicObject {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
-        let value = serde_json::to_value(self).map_err(Error::Serialise)?;
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
+        let value = serde_json::to_value(self).map_err(ObjectError::Serialise)?;
         Ok(vec![Body::new(value)])
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<K: kube::Resource<DynamicType = ()>> Referred<Typed> for K {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
-        let metadata = serde_json::to_value(self.meta()).map_err(Error::Serialise)?;
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
+        let metadata = serde_json::to_value(self.meta()).map_err(ObjectError::Serialise)?;
         Ok(vec![Body::new(json!({
             "apiVersion": K::api_version(&()),
             "kind": K::kind(&()),
@@ -162,13 +162,13 @@ impl<K: kube::Resource<DynamicType = ()>> Referred<Typed> for K {
 }
 
 impl<M, K: Referred<M>> Referred<Of<M>> for Object<K> {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
         self.0.bodies()
     }
 }
 
 impl<M, K: Referred<M>> Referred<Of<M>> for [K] {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
         let mut bodies = Vec::new();
         for object in self {
             bodies.extend(object.bodies()?);
@@ -178,13 +178,13 @@ impl<M, K: Referred<M>> Referred<Of<M>> for [K] {
 }
 
 impl<M, K: Referred<M>> Referred<Of<M>> for Vec<K> {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
         self.as_slice().bodies()
     }
 }
 
 impl<M, K: Referred<M>, const N: usize> Referred<Of<M>> for [K; N] {
-    fn bodies(&self) -> Result<Vec<Body>, Error> {
+    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
         self.as_slice().bodies()
     }
 }
@@ -202,16 +202,16 @@ impl<M, K: Referred<M>, const N: usize> Referred<Of<M>> for [K; N] {
 )]
 pub trait Manifest<M> {
     /// Returns the JSON of the objects.
-    fn to_json(&self) -> Result<Value, Error>;
+    fn to_json(&self) -> Result<Value, ObjectError>;
 
     /// Replaces the objects by those in the JSON. An error changes none of them.
-    fn replace(&mut self, json: Value) -> Result<(), Error>;
+    fn replace(&mut self, json: Value) -> Result<(), ObjectError>;
 
     /// Changes the objects as JSON. An error changes none of them.
     fn change(
         &mut self,
         change: &dyn Fn(&mut Value) -> Result<(), hierarchy::Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ObjectError> {
         let mut json = self.to_json()?;
         change(&mut json)?;
         self.replace(json)
@@ -219,11 +219,11 @@ pub trait Manifest<M> {
 }
 
 impl Manifest<Dynamic> for Value {
-    fn to_json(&self) -> Result<Value, Error> {
+    fn to_json(&self) -> Result<Value, ObjectError> {
         Ok(self.clone())
     }
 
-    fn replace(&mut self, json: Value) -> Result<(), Error> {
+    fn replace(&mut self, json: Value) -> Result<(), ObjectError> {
         *self = json;
         Ok(())
     }
@@ -231,29 +231,29 @@ impl Manifest<Dynamic> for Value {
     fn change(
         &mut self,
         change: &dyn Fn(&mut Value) -> Result<(), hierarchy::Error>,
-    ) -> Result<(), Error> {
-        change(self).map_err(Error::from)
+    ) -> Result<(), ObjectError> {
+        change(self).map_err(ObjectError::from)
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<K: kube::Resource + Serialize + DeserializeOwned> Manifest<Typed> for K {
-    fn to_json(&self) -> Result<Value, Error> {
-        serde_json::to_value(self).map_err(Error::Serialise)
+    fn to_json(&self) -> Result<Value, ObjectError> {
+        serde_json::to_value(self).map_err(ObjectError::Serialise)
     }
 
-    fn replace(&mut self, json: Value) -> Result<(), Error> {
-        *self = serde_json::from_value(json).map_err(Error::Deserialise)?;
+    fn replace(&mut self, json: Value) -> Result<(), ObjectError> {
+        *self = serde_json::from_value(json).map_err(ObjectError::Deserialise)?;
         Ok(())
     }
 }
 
 impl<M, K: Manifest<M> + Clone> Manifest<Of<M>> for [K] {
-    fn to_json(&self) -> Result<Value, Error> {
+    fn to_json(&self) -> Result<Value, ObjectError> {
         self.iter().map(Manifest::to_json).collect()
     }
 
-    fn replace(&mut self, json: Value) -> Result<(), Error> {
+    fn replace(&mut self, json: Value) -> Result<(), ObjectError> {
         let mut replaced = self.to_vec();
         if let Value::Array(values) = json {
             for (object, value) in replaced.iter_mut().zip(values) {
@@ -266,21 +266,21 @@ impl<M, K: Manifest<M> + Clone> Manifest<Of<M>> for [K] {
 }
 
 impl<M, K: Manifest<M> + Clone> Manifest<Of<M>> for Vec<K> {
-    fn to_json(&self) -> Result<Value, Error> {
+    fn to_json(&self) -> Result<Value, ObjectError> {
         self.as_slice().to_json()
     }
 
-    fn replace(&mut self, json: Value) -> Result<(), Error> {
+    fn replace(&mut self, json: Value) -> Result<(), ObjectError> {
         self.as_mut_slice().replace(json)
     }
 }
 
 impl<M, K: Manifest<M> + Clone, const N: usize> Manifest<Of<M>> for [K; N] {
-    fn to_json(&self) -> Result<Value, Error> {
+    fn to_json(&self) -> Result<Value, ObjectError> {
         self.as_slice().to_json()
     }
 
-    fn replace(&mut self, json: Value) -> Result<(), Error> {
+    fn replace(&mut self, json: Value) -> Result<(), ObjectError> {
         self.as_mut_slice().replace(json)
     }
 }
@@ -322,11 +322,11 @@ mod tests {
     fn exactly_one_object_is_required() {
         assert!(pod("b").body().is_ok());
         let error = [pod("b"), pod("c")].body().unwrap_err();
-        assert!(matches!(error, Error::NotOne { count: 2 }), "{error}");
+        assert!(matches!(error, ObjectError::NotOne { count: 2 }), "{error}");
         let error = json!([]).body().unwrap_err();
-        assert!(matches!(error, Error::NotOne { count: 0 }), "{error}");
+        assert!(matches!(error, ObjectError::NotOne { count: 0 }), "{error}");
         assert!(json!("text").bodies().is_err());
-        assert!(matches!(Current.body(), Err(Error::NoCurrent)));
+        assert!(matches!(Current.body(), Err(ObjectError::NoCurrent)));
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
             json[1]["metadata"]["name"] = json!(5);
             Ok(())
         });
-        assert!(matches!(error, Err(Error::Deserialise(_))));
+        assert!(matches!(error, Err(ObjectError::Deserialise(_))));
         assert_eq!(pods[0].name_any(), "changed");
     }
 }

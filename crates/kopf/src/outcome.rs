@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::extract::View;
+use crate::view::View;
 
 /// A return value of handlers.
 ///

@@ -6,6 +6,7 @@
 pub use kube::Client;
 pub use serde_json::{Value, json};
 
-pub use crate::extract::{Logger, Memo, Name, Retry, Spec, State, Stopped};
+pub use crate::extract::{Logger, Name, Retry, Spec, State, Stopped};
 pub use crate::indexing::Index;
+pub use crate::memos::Memo;
 pub use crate::{Diff, Operator, on};

@@ -349,7 +349,7 @@ async fn permanent_login_failures_stop_the_operator() {
         .build()
         .unwrap();
     let error = operator.start_with_login().await.unwrap_err();
-    let kopf::operator::Error::Engine(kopf_engine::operator::Error::Login(error)) = error else {
+    let kopf::RunError::Engine(kopf_engine::operator::Error::Login(error)) = error else {
         panic!("{error}");
     };
     let text = error.to_string();

@@ -17,12 +17,12 @@ impl<'a> Environment<'a> {
     }
 
     /// Reads a string.
-    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Error> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, EnvironmentError> {
         let Some(value) = (self.read)(name).filter(|value| !value.is_empty()) else {
             return Ok(None);
         };
         let value = value.into_string();
-        value.map(Some).map_err(|value| Error {
+        value.map(Some).map_err(|value| EnvironmentError {
             name: name.to_owned(),
             value: value.to_string_lossy().into_owned(),
             expected: "valid UTF-8".to_owned(),
@@ -30,14 +30,14 @@ impl<'a> Environment<'a> {
     }
 
     /// Reads a boolean: `true`, `false`, or one of their aliases.
-    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, EnvironmentError> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
         };
         match value.trim().to_ascii_lowercase().as_str() {
             "1" | "on" | "t" | "true" | "y" | "yes" => Ok(Some(true)),
             "" | "0" | "f" | "false" | "n" | "no" | "off" => Ok(Some(false)),
-            _ => Err(Error {
+            _ => Err(EnvironmentError {
                 name: name.to_owned(),
                 value,
                 expected: "true or false".to_owned(),
@@ -46,7 +46,7 @@ impl<'a> Environment<'a> {
     }
 
     /// Reads several values, separated by whitespace.
-    pub(super) fn words(&self, name: &str) -> Result<Vec<String>, Error> {
+    pub(super) fn words(&self, name: &str) -> Result<Vec<String>, EnvironmentError> {
         let text = self.text(name)?.unwrap_or_default();
         Ok(text.split_whitespace().map(str::to_owned).collect())
     }
@@ -56,12 +56,12 @@ impl<'a> Environment<'a> {
         &self,
         name: &str,
         expected: &str,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>, EnvironmentError> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
         };
         let parsed = value.trim().parse();
-        parsed.map(Some).map_err(|_| Error {
+        parsed.map(Some).map_err(|_| EnvironmentError {
             name: name.to_owned(),
             value,
             expected: expected.to_owned(),
@@ -78,7 +78,7 @@ impl fmt::Debug for Environment<'_> {
 /// An invalid environment variable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid value '{value}' for the environment variable {name}: must be {expected}")]
-pub struct Error {
+pub struct EnvironmentError {
     name: String,
     value: String,
     expected: String,

@@ -11,7 +11,7 @@ pub enum Usage {
     #[error("Either --namespace or --all-namespaces can be used, not both.")]
     BothScopes,
     #[error(transparent)]
-    Environment(#[from] environment::Error),
+    Environment(#[from] environment::EnvironmentError),
     #[error("{source}")]
     Namespace {
         #[from]

@@ -7,7 +7,8 @@ use kopf_core::admission::Operation;
 use kopf_engine::admission;
 use serde_json::{Map, Value};
 
-use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View};
+use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
+use crate::view::View;
 
 impl Extract for Operation {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {

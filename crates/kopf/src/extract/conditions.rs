@@ -48,9 +48,9 @@ use super::{Context, Declared, Extract, Rejection};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Conditions(Arc<Inner>);
+pub struct Conditions(Arc<Pending>);
 
-struct Inner {
+struct Pending {
     body: Body,
     patch: SharedPatch,
     clock: Clock,
@@ -69,7 +69,7 @@ impl Conditions {
     }
 
     fn new(body: Body, patch: SharedPatch, clock: Clock) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(Pending {
             body,
             patch,
             clock,

@@ -19,7 +19,7 @@ use kopf_engine::memos::MemoCell;
 use serde_json::Value;
 
 use super::Rejection;
-use crate::indexing::IndexTypes;
+use crate::indices::IndexTypes;
 use crate::memos::Seeds;
 
 /// The source of extractors: the cause, the object and the operator of a call.

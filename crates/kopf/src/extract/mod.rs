@@ -45,66 +45,30 @@
 //! ```
 
 mod admission;
-mod api;
-mod body;
-mod child;
-mod children;
-mod client;
+mod attempt;
+mod background;
+mod change;
 mod conditions;
 mod context;
-mod diff;
-mod event;
-mod identity;
-mod labels;
-mod live;
-mod logger;
-mod memo;
-mod meta;
+mod metadata;
 mod object;
-mod old_new;
-mod param;
+mod operator;
 mod patch;
-mod progress;
-mod reason;
 mod rejection;
-mod resource;
-mod settings;
-mod settings_mut;
-mod spec;
-mod state;
-mod status;
-mod stopped;
-mod subhandlers;
-mod typed;
-mod view;
 
 pub use admission::{DryRun, Headers, SslPeer, Subresource, UserInfo, Warnings};
-pub use api::ApiScope;
-pub use child::Child;
-pub use children::Children;
+pub use attempt::{Logger, Now, Param, Retry, Runtime, Started};
+pub use background::{Live, Stopped};
+pub use change::{Event, New, Old};
 pub use conditions::Conditions;
 pub use context::{Context, Declared};
 pub(crate) use context::{Front, with_filter_context};
-pub use event::Event;
-pub use identity::{Name, Namespace, Uid};
-pub use labels::{Annotations, Labels};
-pub use live::Live;
-pub use logger::Logger;
-pub use memo::{Memo, MemoValue};
-pub use meta::Meta;
-pub use object::Object;
-pub use old_new::{New, Old};
-pub use param::Param;
+pub use metadata::{Annotations, Labels, Meta, Name, Namespace, Uid};
+pub(crate) use object::read;
+pub use object::{Object, Spec, Status};
+pub use operator::{ApiScope, SettingsMut, State};
 pub use patch::{IntoTransformed, MetaPatch, Patch, SectionPatch};
-pub use progress::{Now, Retry, Runtime, Started};
 pub use rejection::Rejection;
-pub use settings_mut::SettingsMut;
-pub use spec::Spec;
-pub use state::State;
-pub use status::Status;
-pub use stopped::Stopped;
-pub use subhandlers::SubHandlers;
-pub use view::View;
 
 /// An argument of a handler.
 ///

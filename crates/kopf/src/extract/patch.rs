@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{Context, Declared, Extract, Rejection};
 use crate::error::Error;
-use crate::filters::IntoFieldPath;
+use crate::fields::IntoFieldPath;
 
 /// Changes of the object, sent at the end of the cycle.
 ///

@@ -31,10 +31,9 @@
 
 mod combinators;
 mod criteria;
-mod fields;
 mod functions;
 
+pub use crate::fields::IntoFieldPath;
 pub use combinators::{All, Any, None, Not, all_, any_, none_, not_};
 pub use criteria::{ABSENT, Absent, IntoMetaCriterion, IntoValueCriterion, PRESENT, Present};
-pub use fields::IntoFieldPath;
 pub use functions::{FilterResult, ValueFunction, When};

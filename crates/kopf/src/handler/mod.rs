@@ -46,7 +46,7 @@ use kopf_core::outcome::HandlerError;
 use kopf_engine::invocation::{Call, Function, HandlerResult, Invoke, Work};
 
 use crate::extract::{Context, Declared, Extract, Rejection};
-use crate::indexing::IndexTypes;
+use crate::indices::IndexTypes;
 
 /// A function that can be a handler: async or blocking, with up to 16 arguments that can be
 /// [extracted](crate::extract), and a result that can be [reported](crate::IntoOutcome).

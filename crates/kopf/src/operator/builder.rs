@@ -8,9 +8,10 @@ use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::{SecretValues, Settings, Shards};
 use kopf_engine::probing::Endpoint;
 
-use super::{Error, Operator, Parts};
+use super::{BuildError, Operator, Parts};
 use crate::definitions::{Definition, Definitions};
-use crate::extract::{Front, MemoValue};
+use crate::extract::Front;
+use crate::memos::MemoValue;
 use crate::on::AnyHandler;
 use crate::registration::registered;
 
@@ -40,7 +41,7 @@ pub struct OperatorBuilder {
     metrics: Option<Endpoint>,
     keep_managed_fields: bool,
     definitions: Vec<Definition>,
-    problem: Option<Error>,
+    problem: Option<BuildError>,
 }
 
 impl Default for OperatorBuilder {
@@ -188,7 +189,7 @@ impl OperatorBuilder {
             match NamespacePattern::parse(pattern) {
                 Ok(pattern) => parsed.push(pattern),
                 Err(source) => {
-                    self.problem.get_or_insert(Error::Namespaces {
+                    self.problem.get_or_insert(BuildError::Namespaces {
                         pattern: pattern.to_owned(),
                         source,
                     });
@@ -361,7 +362,7 @@ impl OperatorBuilder {
         match address.parse() {
             Ok(endpoint) => self.liveness = Some(endpoint),
             Err(error) => {
-                self.problem.get_or_insert(Error::Liveness(error));
+                self.problem.get_or_insert(BuildError::Liveness(error));
             }
         }
         self
@@ -379,7 +380,7 @@ impl OperatorBuilder {
         match address.parse() {
             Ok(endpoint) => self.metrics = Some(endpoint),
             Err(error) => {
-                self.problem.get_or_insert(Error::Metrics(error));
+                self.problem.get_or_insert(BuildError::Metrics(error));
             }
         }
         self
@@ -458,7 +459,7 @@ impl OperatorBuilder {
     ///
     /// # Errors
     /// The first mistake.
-    pub fn build(mut self) -> Result<Operator, Error> {
+    pub fn build(mut self) -> Result<Operator, BuildError> {
         if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
@@ -466,7 +467,7 @@ impl OperatorBuilder {
         self.declare_indices()?;
         let progress = &self.settings.persistence.progress_storage;
         for handler in &self.handlers {
-            let wrong = |message| Error::Handler {
+            let wrong = |message| BuildError::Handler {
                 handler: handler.name().to_owned(),
                 message,
             };
@@ -495,14 +496,14 @@ impl OperatorBuilder {
 
 impl OperatorBuilder {
     /// Several functions can maintain one index if its types are the same.
-    fn declare_indices(&mut self) -> Result<(), Error> {
+    fn declare_indices(&mut self) -> Result<(), BuildError> {
         for handler in &self.handlers {
             let Some((id, types)) = handler.index_types() else {
                 continue;
             };
             let declared = self.front.indices.entry(id.to_owned()).or_insert(types);
             if !declared.is_like(&types) {
-                return Err(Error::Handler {
+                return Err(BuildError::Handler {
                     handler: id.to_owned(),
                     message: format!(
                         "the index has entries of the type {}, not {}: \

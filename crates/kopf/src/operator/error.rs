@@ -3,10 +3,12 @@
 use kopf_core::{namespace, settings};
 use tokio::task::JoinError;
 
-/// An error of building or running an operator.
+use crate::definitions::DefinitionError;
+
+/// A mistake in the configuration of an operator, found when it is built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum BuildError {
     /// The declaration of a handler is invalid.
     #[error("invalid handler {handler:?}: {message}")]
     Handler {
@@ -27,21 +29,22 @@ pub enum Error {
     /// The address for probes is invalid.
     #[error("cannot serve probes: {0}")]
     Liveness(kopf_engine::probing::EndpointError),
-    /// The types of a resource cannot be merged into a CRD.
-    #[error("cannot build the CRD {name}: {message}")]
-    Definition {
-        /// The name of the CRD.
-        name: String,
-        /// The reason.
-        message: String,
-    },
     /// The address for metrics is invalid.
     #[error("cannot serve metrics: {0}")]
     Metrics(kopf_engine::probing::EndpointError),
+    /// The types of a resource cannot be merged into a CRD.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     /// The settings are invalid.
     #[error("invalid settings")]
     Settings(#[from] settings::Errors),
-    /// The operator failed while running.
+}
+
+/// An error of a running operator.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The operator failed.
     #[error(transparent)]
     Engine(#[from] kopf_engine::operator::Error),
     /// The operator exited before it was ready.

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use builder::OperatorBuilder;
 pub use connection::IntoClient;
-pub use error::Error;
+pub use error::{BuildError, RunError};
 pub use running::Running;
 
 use crate::definitions::Definitions;
@@ -99,10 +99,14 @@ impl Operator {
     ///
     /// # Cancellation
     /// Dropping the future aborts all tasks; only blocking handlers run to completion.
-    pub async fn run(self, client: impl IntoClient, stop: CancellationToken) -> Result<(), Error> {
+    pub async fn run(
+        self,
+        client: impl IntoClient,
+        stop: CancellationToken,
+    ) -> Result<(), RunError> {
         let client = client.into_client();
         let running = self.to_engine().run(client, stop);
-        running.await.map_err(Error::from)
+        running.await.map_err(RunError::from)
     }
 
     /// Like [`run`](Self::run), but logs in with the kubeconfig (`$KUBECONFIG`, `~/.kube/config`)
@@ -126,9 +130,9 @@ impl Operator {
     ///
     /// # Cancellation
     /// Dropping the future aborts all tasks; only blocking handlers run to completion.
-    pub async fn run_with_login(self, stop: CancellationToken) -> Result<(), Error> {
+    pub async fn run_with_login(self, stop: CancellationToken) -> Result<(), RunError> {
         let running = self.to_engine().run(Access::Login, stop);
-        running.await.map_err(Error::from)
+        running.await.map_err(RunError::from)
     }
 
     /// Starts the operator in the background and waits until it watches all its resources.
@@ -149,7 +153,7 @@ impl Operator {
     ///
     /// # Cancellation
     /// Dropping the future aborts the operator.
-    pub async fn start(self, client: impl IntoClient) -> Result<Running, Error> {
+    pub async fn start(self, client: impl IntoClient) -> Result<Running, RunError> {
         self.start_by(Access::Client(client.into_client())).await
     }
 
@@ -168,11 +172,11 @@ impl Operator {
     ///
     /// # Cancellation
     /// Dropping the future aborts the operator.
-    pub async fn start_with_login(self) -> Result<Running, Error> {
+    pub async fn start_with_login(self) -> Result<Running, RunError> {
         self.start_by(Access::Login).await
     }
 
-    async fn start_by(self, access: Access) -> Result<Running, Error> {
+    async fn start_by(self, access: Access) -> Result<Running, RunError> {
         let (ready, is_ready) = oneshot::channel();
         let stop = CancellationToken::new();
         let operator = self.to_engine().on_ready(ready);
@@ -182,7 +186,7 @@ impl Operator {
         if is_ready.await.is_err() {
             // The sender is dropped unsent only if the operator exits.
             running.join().await?;
-            return Err(Error::EndedEarly);
+            return Err(RunError::EndedEarly);
         }
         Ok(running)
     }

@@ -9,7 +9,7 @@ use kopf_engine::metrics::Format as MetricsFormat;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::Error;
+use super::RunError;
 
 /// An operator that runs in the background. Dropping it aborts the operator; [`stop`](Self::stop)
 /// shuts it down gracefully.
@@ -48,7 +48,7 @@ impl Running {
     ///
     /// # Errors
     /// If it failed before.
-    pub async fn stop(mut self) -> Result<(), Error> {
+    pub async fn stop(mut self) -> Result<(), RunError> {
         self.stop.cancel();
         self.join().await
     }
@@ -72,11 +72,11 @@ impl Running {
     ///
     /// # Cancellation
     /// Dropping the future leaves the operator running.
-    pub async fn join(&mut self) -> Result<(), Error> {
+    pub async fn join(&mut self) -> Result<(), RunError> {
         match self.task.join_next().await {
             None => Ok(()),
-            Some(Ok(result)) => result.map_err(Error::from),
-            Some(Err(error)) => Err(Error::Crashed(error)),
+            Some(Ok(result)) => result.map_err(RunError::from),
+            Some(Err(error)) => Err(RunError::Crashed(error)),
         }
     }
 

@@ -14,9 +14,10 @@ use kopf_engine::invocation::Handler;
 use super::kinds::{Delete, ForObjects, ForUpdates, Kind, Resume, Retried};
 use crate::definitions::Definition;
 use crate::extract::{Declared, Front, Rejection};
-use crate::filters::{IntoFieldPath, IntoMetaCriterion, IntoValueCriterion, When};
+use crate::fields::IntoFieldPath;
+use crate::filters::{IntoMetaCriterion, IntoValueCriterion, When};
 use crate::handler::HandlerFunction;
-use crate::indexing::IndexTypes;
+use crate::indices::IndexTypes;
 use crate::seconds::IntoDuration;
 
 /// A handler with its options, to be added to an operator.

@@ -3,8 +3,8 @@
 use kopf_core::outcome::HandlerError;
 use kopf_engine::execution;
 
-use super::{Context, Declared, Extract, OptionalExtract, Rejection};
 use crate::error::{Error, Result};
+use crate::extract::{Context, Declared, Extract, OptionalExtract, Rejection};
 use crate::handler::SubHandler;
 use crate::on::{self, HandlerBuilder, Sub};
 

@@ -1,6 +1,5 @@
 //! Indices as arguments of handlers.
 
-use std::any::{Any, type_name};
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
@@ -8,12 +7,10 @@ use std::sync::Arc;
 
 use kopf_engine::indexing::{self, ObjectKey, Store};
 
-use crate::extract::{Context, Declared, Extract, FilterExtract, Rejection};
-
 /// An index as a type, for [`Index`] arguments.
 ///
 /// `#[kopf::index(…)]` declares such a type with the name of the function. Implement it for
-/// functions that are passed to [`kopf::index`](super::index).
+/// functions that are passed to [`kopf::index`](crate::index()).
 pub trait IndexOf: 'static {
     /// The type of keys.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
@@ -53,6 +50,10 @@ pub trait IndexOf: 'static {
 pub struct Index<I: IndexOf>(Arc<indexing::Index<I::Key, I::Value>>);
 
 impl<I: IndexOf> Index<I> {
+    pub(crate) fn from_shared(index: Arc<indexing::Index<I::Key, I::Value>>) -> Self {
+        Self(index)
+    }
+
     /// Returns the values under a key; an empty [`Store`] if there are none.
     pub fn get<Q>(&self, key: &Q) -> Store<I::Value>
     where
@@ -89,53 +90,6 @@ impl<I: IndexOf> Index<I> {
     /// Returns `true` if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-}
-
-impl<I: IndexOf> Extract for Index<I> {
-    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        let indices = &context.operator().indices;
-        let Some(index) = indices.get(I::ID) else {
-            let names: Vec<_> = indices.names().map(|name| &**name).collect();
-            return Err(missing::<I>(&names));
-        };
-        let index: Arc<dyn Any + Send + Sync> = Arc::clone(index) as _;
-        index
-            .downcast()
-            .map(Self)
-            .map_err(|_| Rejection::OtherIndex {
-                id: I::ID,
-                wanted: type_name::<(I::Key, I::Value)>(),
-                kept: "others",
-            })
-    }
-
-    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
-        let kept = &declared.front.indices;
-        match kept.get(I::ID) {
-            Some(types) if types.is::<I::Key, I::Value>() => Ok(()),
-            Some(types) => Err(Rejection::OtherIndex {
-                id: I::ID,
-                wanted: type_name::<(I::Key, I::Value)>(),
-                kept: types.entries,
-            }),
-            None => {
-                let names: Vec<_> = kept.keys().map(String::as_str).collect();
-                Err(missing::<I>(&names))
-            }
-        }
-    }
-}
-
-impl<I: IndexOf> FilterExtract for Index<I> {}
-
-fn missing<I: IndexOf>(names: &[&str]) -> Rejection {
-    Rejection::NoIndex {
-        id: I::ID,
-        known: match names {
-            [] => "there are no indices".to_owned(),
-            names => format!("existing indices: {}", names.join(", ")),
-        },
     }
 }
 

@@ -1,11 +1,51 @@
-//! Index functions.
+//! In-memory indices, computed from objects and available to all handlers.
+//!
+//! An index function is called for every version of every object and returns entries: keys with
+//! values. Handlers, filters and activities look them up by [`Index`], without API requests. All
+//! indices are filled before any other handler of objects is called.
+//!
+//! ```
+//! use kopf::Labels;
+//! use kopf::prelude::*;
+//!
+//! #[kopf::index("pods")]
+//! fn pods_by_app(labels: Labels, Name(name): Name) -> Option<(String, String)> {
+//!     Some((labels.get("app")?.to_owned(), name)) // None: no entry for this pod
+//! }
+//!
+//! #[kopf::on::create("kopfexamples")]
+//! fn create_fn(pods: Index<pods_by_app>) -> usize {
+//!     pods.get("web").len()
+//! }
+//! # let pods = Index::from_iter([("web".to_owned(), "pod-1".to_owned())]);
+//! # assert_eq!(create_fn(pods), 1);
+//! ```
+//!
+//! # Results
+//!
+//! See [`IntoEntries`]. The entries of an object replace its former ones. To keep those, return
+//! [`Indexed::Keep`].
+//!
+//! # Errors
+//!
+//! | error | former entries of the object |
+//! |---|---|
+//! | an arbitrary one (`errors = IGNORED`, the default) | are kept |
+//! | [`temporary`](crate::temporary), or an arbitrary one with `errors = TEMPORARY` | are removed; the function is called again for the first event after the delay |
+//! | [`permanent`](crate::permanent), or an arbitrary one with `errors = PERMANENT`; retries or timeout exceeded | are removed; the function is not called again for this object |
+//!
+//! Entries are also removed if the object does not match the filters of the function any more.
 
 use kopf_engine::indexing::Entries;
+#[doc(inline)]
+pub use kopf_engine::indexing::Store;
 use kopf_engine::invocation::HandlerResult;
+pub use kopf_macros::index;
 
-use super::{IndexTypes, IntoEntries};
 use crate::error::Error;
 use crate::handler::{self, HandlerFunction, Prepared, Purpose, functions};
+use crate::indices::IndexTypes;
+pub use crate::indices::{Index, IndexOf, Indexed, IntoEntries, Plain, Returned};
 use crate::on::{self, HandlerBuilder};
 use crate::selecting::IntoSelect;
 
@@ -26,11 +66,11 @@ pub trait IndexFunction<M> {
 }
 
 /// Calls the function for every version of every object and stores the returned entries in an
-/// index, for [`Index`](super::Index) arguments of all handlers, filters and activities of the
+/// index, for [`Index`](Index) arguments of all handlers, filters and activities of the
 /// operator.
 ///
 /// The name of the index is that of the function, or the [`id`](HandlerBuilder::id). For an index
-/// that is not declared by an attribute, implement [`IndexOf`](super::IndexOf):
+/// that is not declared by an attribute, implement [`IndexOf`](IndexOf):
 ///
 /// ```
 /// use kopf::IndexOf;

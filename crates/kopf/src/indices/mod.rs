@@ -1,0 +1,9 @@
+//! Indices as data: their entries, their types, and the view that handlers get.
+
+mod entries;
+mod named;
+mod types;
+
+pub use entries::{Indexed, IntoEntries, Plain, Returned};
+pub use named::{Index, IndexOf};
+pub(crate) use types::IndexTypes;

@@ -172,6 +172,13 @@ impl ObjectLogger {
         self.write(level, &message, None);
     }
 
+    /// Posts a record that is written elsewhere, if records of its level are posted.
+    pub fn post(&self, level: Level, message: impl FnOnce() -> String) {
+        if self.is_posted(level) {
+            self.poster.record(&self.reference, level, message());
+        }
+    }
+
     /// Returns `true` if debug messages are written or posted, to skip their preparation otherwise.
     pub fn is_debug_enabled(&self) -> bool {
         self.is_enabled(Level::Debug)

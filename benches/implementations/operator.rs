@@ -25,5 +25,5 @@ fn main() -> std::process::ExitCode {
     if std::env::var_os("BENCH_METRICS").is_some_and(|value| value == "off") {
         operator.settings_mut().process.metrics = false;
     }
-    kopf::main_with(operator)
+    kopf::main(operator)
 }

@@ -20,5 +20,5 @@ fn main() -> ExitCode {
         .pkeyfile(variable("BENCH_KEY"));
     let mut operator = kopf::Operator::builder().handlers_from_macros();
     operator.settings_mut().admission.server = Some(Arc::new(server));
-    kopf::main_with(operator)
+    kopf::main(operator)
 }

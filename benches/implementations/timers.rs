@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
     let mut operator = kopf::Operator::builder().handlers_from_macros();
     operator.settings_mut().posting.enabled = false;
-    kopf::main_with(operator)
+    kopf::main(operator)
 }
 
 /// Spawns sleeping tasks in the same runtime as that of operators.

@@ -33,6 +33,9 @@ list "$@" | while read -r crate features; do
     if [ -n "$features" ]; then check "$crate" $features; fi
 done
 
+echo "features: kopf with the oldest types of Kubernetes" >&2
+K8S_OPENAPI_ENABLED_VERSION=1.33 cargo check --quiet --package kopf
+
 if rustup toolchain list 2>/dev/null | grep -q "^$oldest"; then
     echo "features: Rust $oldest" >&2
     cargo "+$oldest" check --quiet --workspace

@@ -97,20 +97,20 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
         | "cancellation_timeout"
         | "cancellation_polling"
         | "interval"
-        | "idle" => {
-            literals::check_seconds(&name, value)?;
-            value.to_token_stream()
-        }
-        "initial_delay" => {
-            literals::check_delay(&name, value)?;
-            value.to_token_stream()
-        }
+        | "idle"
+        | "initial_delay" => literals::duration(&name, value)?,
         "retries" => {
             literals::check_count(&name, value)?;
             value.to_token_stream()
         }
-        "operations" => literals::operations(value)?,
-        "operation" => literals::operation(&name, value)?,
+        "operations" => {
+            literals::check_operations(value)?;
+            value.to_token_stream()
+        }
+        "operation" => {
+            literals::check_operation(&name, value)?;
+            value.to_token_stream()
+        }
         "optional" | "deleted" | "sharp" | "persistent" | "side_effects" | "ignore_failures" => {
             literals::check_flag(&name, value)?;
             value.to_token_stream()
@@ -127,10 +127,13 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
             literals::check_field(&name, value)?;
             value.to_token_stream()
         }
-        "errors" => literals::errors_mode(value)?,
+        "errors" => {
+            literals::check_errors_mode(value)?;
+            value.to_token_stream()
+        }
         "value" | "old" | "new" => {
             reject_none(&name, value)?;
-            literals::marker(value)
+            value.to_token_stream()
         }
         "labels" | "annotations" => {
             if matches!(**value, Expr::Lit(_)) {
@@ -163,9 +166,8 @@ fn map_calls(name: &str, place: &Ident, map: &MapLiteral) -> syn::Result<TokenSt
             ));
         }
         reject_none(&format!("{name}[{:?}]", key.value()), criterion)?;
-        let criterion_tokens = literals::marker(criterion);
         calls.extend(quote_spanned!(literals::expanded(criterion.span())=>
-            .#method(#key, #criterion_tokens)
+            .#method(#key, #criterion)
         ));
     }
     Ok(calls)

@@ -1,4 +1,4 @@
-//! Index functions: their results are stored in an index, and their name becomes a type for
+//! Index functions: their results are stored in an index, and the type of their name is used in
 //! arguments of handlers.
 
 use proc_macro2::TokenStream;
@@ -16,14 +16,13 @@ pub(crate) fn with_index(function: &ItemFn, run: &TokenStream) -> TokenStream {
     quote!(::kopf::__private::with_index::<#ident>(#run))
 }
 
-/// Returns the type with the name of the function. The names do not conflict if the type has
-/// braces.
+/// Makes the type with the name of the function an index.
 pub(crate) fn named(function: &ItemFn, arguments: &Arguments) -> TokenStream {
     // Of several attributes on a function, the last one declares the type.
     if function.attrs.iter().any(is_index) {
         return TokenStream::new();
     }
-    let (visibility, ident) = (&function.vis, &function.sig.ident);
+    let ident = &function.sig.ident;
     let returned = returned(function);
     let given = arguments.named.iter().find(|named| named.name() == "id");
     let id = match given.map(|named| &named.value) {
@@ -34,11 +33,6 @@ pub(crate) fn named(function: &ItemFn, arguments: &Arguments) -> TokenStream {
         <#returned as ::kopf::indexing::IntoEntries>
     );
     quote! {
-        #[doc = "The index maintained by the function of this name."]
-        #[allow(non_camel_case_types, dead_code)]
-        #[derive(::std::fmt::Debug, ::std::clone::Clone, ::std::marker::Copy)]
-        #visibility struct #ident {}
-
         impl ::kopf::IndexOf for #ident {
             type Key = #entries::Key;
             type Value = #entries::Value;

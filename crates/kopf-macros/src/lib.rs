@@ -7,6 +7,7 @@ use proc_macro::TokenStream;
 
 mod arguments;
 mod criteria;
+mod durations;
 mod expand;
 mod function;
 mod index;
@@ -152,6 +153,21 @@ pub fn probe(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn index(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Index, arguments.into(), &item.into()).into()
+}
+
+/// Declares the handlers of a function, for the code that the other attributes generate.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn declared(handlers: TokenStream, item: TokenStream) -> TokenStream {
+    expand::declared(handlers.into(), &item.into()).into()
+}
+
+/// Returns a constant `Duration`: `duration!("1h30m")`.
+///
+/// The options are described at its re-export, `kopf::duration`.
+#[proc_macro]
+pub fn duration(text: TokenStream) -> TokenStream {
+    durations::expand(text.into()).into()
 }
 
 /// Turns the type of a `spec` into a custom resource: derives kube's `CustomResource`, `Serialize`,

@@ -2,75 +2,54 @@
 //! option. The compiler checks other expressions.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens as _, quote_spanned};
+use quote::ToTokens as _;
 use syn::ext::IdentExt as _;
-use syn::spanned::Spanned as _;
 use syn::{Expr, Lit, UnOp};
+
+use crate::durations;
 
 /// Returns a span at the same location in macro-generated code, which lints ignore.
 pub(crate) fn expanded(place: Span) -> Span {
     Span::mixed_site().located_at(place)
 }
 
-/// Replaces the markers of the original, so that they need no import.
-pub(crate) fn marker(value: &Expr) -> TokenStream {
-    let span = value.span();
-    match bare_name(value).as_deref() {
-        Some("PRESENT") => quote_spanned!(span=> ::kopf::PRESENT),
-        Some("ABSENT") => quote_spanned!(span=> ::kopf::ABSENT),
-        Some("EVERYTHING") => quote_spanned!(span=> ::kopf::EVERYTHING),
-        _ => value.to_token_stream(),
-    }
-}
-
-/// Replaces the names of error modes.
-pub(crate) fn errors_mode(value: &Expr) -> syn::Result<TokenStream> {
-    let span = value.span();
+/// Rejects literals as error modes.
+pub(crate) fn check_errors_mode(value: &Expr) -> syn::Result<()> {
     if is_literal(value) {
-        return Err(wrong("errors", "IGNORED, TEMPORARY or PERMANENT", value));
+        let accepted = "a mode, as in kopf::ErrorsMode::Permanent";
+        return Err(wrong("errors", accepted, value));
     }
-    Ok(match bare_name(value).as_deref() {
-        Some("IGNORED") => quote_spanned!(span=> ::kopf::ErrorsMode::Ignored),
-        Some("TEMPORARY") => quote_spanned!(span=> ::kopf::ErrorsMode::Temporary),
-        Some("PERMANENT") => quote_spanned!(span=> ::kopf::ErrorsMode::Permanent),
-        _ => value.to_token_stream(),
-    })
+    Ok(())
 }
 
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// Replaces the names of operations, so that they need no import.
-pub(crate) fn operation(option: &str, value: &Expr) -> syn::Result<TokenStream> {
-    let accepted = "CREATE, UPDATE, DELETE or CONNECT";
-    let span = value.span();
+/// Rejects unknown operations.
+pub(crate) fn check_operation(option: &str, value: &Expr) -> syn::Result<()> {
     match literal(value) {
-        Some(Lit::Str(text)) if OPERATIONS.contains(&text.value().as_str()) => {}
-        None => {}
-        Some(_) => return Err(wrong(option, accepted, value)),
+        Some(Lit::Str(text)) if OPERATIONS.contains(&text.value().as_str()) => Ok(()),
+        None => Ok(()),
+        Some(_) => Err(wrong(
+            option,
+            "\"CREATE\", \"UPDATE\", \"DELETE\" or \"CONNECT\", or a kopf::Operation",
+            value,
+        )),
     }
-    Ok(match bare_name(value).as_deref() {
-        Some("CREATE") => quote_spanned!(span=> ::kopf::Operation::Create),
-        Some("UPDATE") => quote_spanned!(span=> ::kopf::Operation::Update),
-        Some("DELETE") => quote_spanned!(span=> ::kopf::Operation::Delete),
-        Some("CONNECT") => quote_spanned!(span=> ::kopf::Operation::Connect),
-        Some("ALL" | "ANY") => return Err(wrong(option, accepted, value)),
-        _ => value.to_token_stream(),
-    })
 }
 
-/// Replaces the names in a list of operations.
-pub(crate) fn operations(value: &Expr) -> syn::Result<TokenStream> {
+/// Rejects unknown operations in a list.
+pub(crate) fn check_operations(value: &Expr) -> syn::Result<()> {
     let option = "operations";
-    let accepted = "a list of operations, as in [CREATE, UPDATE]; omit it for all operations";
+    let accepted =
+        "a list of operations, as in [\"CREATE\", \"UPDATE\"]; omit it for all operations";
     match value {
         Expr::Array(list) if list.elems.is_empty() => Err(wrong(option, accepted, value)),
         Expr::Array(list) => {
-            let list = list.elems.iter().map(|element| operation(option, element));
-            let list = list.collect::<syn::Result<Vec<_>>>()?;
-            Ok(quote_spanned!(value.span()=> [#(#list),*]))
+            let mut elements = list.elems.iter();
+            elements.try_for_each(|element| check_operation(option, element))
         }
         _ if is_literal(value) => Err(wrong(option, accepted, value)),
-        _ => Ok(value.to_token_stream()),
+        _ => Ok(()),
     }
 }
 
@@ -95,23 +74,13 @@ pub(crate) fn check_text(option: &str, value: &Expr) -> syn::Result<()> {
     }
 }
 
-pub(crate) fn check_seconds(option: &str, value: &Expr) -> syn::Result<()> {
-    let accepted = "a non-negative number of seconds or a Duration";
+/// Returns a duration, converted if it is a text.
+pub(crate) fn duration(option: &str, value: &Expr) -> syn::Result<TokenStream> {
     match literal(value) {
-        Some(Lit::Int(_) | Lit::Float(_)) if is_negative(value) => {
-            Err(wrong(option, accepted, value))
-        }
-        None | Some(Lit::Int(_) | Lit::Float(_)) => Ok(()),
-        Some(_) => Err(wrong(option, accepted, value)),
-    }
-}
-
-pub(crate) fn check_delay(option: &str, value: &Expr) -> syn::Result<()> {
-    let accepted = "a non-negative number of seconds, a Duration, or a function of the object";
-    match literal(value) {
-        Some(Lit::Int(_) | Lit::Float(_)) if !is_negative(value) => Ok(()),
-        None => Ok(()),
-        Some(_) => Err(wrong(option, accepted, value)),
+        Some(Lit::Str(text)) => durations::option(option, text, value),
+        Some(Lit::Int(_) | Lit::Float(_)) if !is_negative(value) => Ok(value.to_token_stream()),
+        None => Ok(value.to_token_stream()),
+        Some(_) => Err(wrong(option, durations::FORMS, value)),
     }
 }
 
@@ -192,19 +161,9 @@ mod tests {
     fn literals_of_wrong_types_are_rejected() {
         for (check, accepted, refused) in [
             (
-                check_seconds as fn(&str, &Expr) -> syn::Result<()>,
-                &["3", "2.5", "Duration::from_secs(3)", "LIMIT"][..],
-                &["\"3\"", "true", "-1", "-0.5"][..],
-            ),
-            (
-                check_delay,
-                &["3", "2.5", "delay", "|Spec(spec): Spec| 3"],
-                &["\"3\"", "true", "-1"],
-            ),
-            (
-                check_count,
-                &["3", "LIMIT", "2 + 2"],
-                &["\"3\"", "1.5", "-1"],
+                check_count as fn(&str, &Expr) -> syn::Result<()>,
+                &["3", "LIMIT", "2 + 2"][..],
+                &["\"3\"", "1.5", "-1"][..],
             ),
             (check_text, &["\"x\"", "NAME"], &["\"\"", "3"]),
             (check_flag, &["true", "YES"], &["\"true\"", "1"]),
@@ -230,29 +189,39 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_names_or_strings() {
-        let text = |list: &str| operations(&value(list)).map(|tokens| tokens.to_string());
-        assert_eq!(
-            text("[CREATE, DELETE]").unwrap(),
-            "[:: kopf :: Operation :: Create , :: kopf :: Operation :: Delete]"
-        );
-        assert_eq!(text("[\"UPDATE\"]").unwrap(), "[\"UPDATE\"]");
-        assert_eq!(text("CHOSEN").unwrap(), "CHOSEN");
-        for refused in ["[]", "\"CREATE\"", "[\"PATCH\"]", "[1]", "[ALL]"] {
-            assert!(text(refused).is_err(), "{refused}");
+    fn durations_are_numbers_texts_or_expressions() {
+        let text = |text: &str| duration("option", &value(text)).map(|tokens| tokens.to_string());
+        for unchanged in ["3", "2.5", "LIMIT", "delay", "| Spec (spec) : Spec | 3"] {
+            assert_eq!(text(unchanged).unwrap(), unchanged);
         }
-        assert!(operation("operation", &value("CONNECT")).is_ok());
-        assert!(operation("operation", &value("\"create\"")).is_err());
+        assert_eq!(
+            text("\"5m\"").unwrap(),
+            ":: core :: time :: Duration :: from_millis (300000u64)"
+        );
+        for refused in ["\"3\"", "\"often\"", "true", "-1", "-0.5"] {
+            let error = text(refused).unwrap_err().to_string();
+            assert!(
+                error.starts_with("`option` must be a non-negative"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
-    fn markers_need_no_import() {
-        assert_eq!(marker(&value("PRESENT")).to_string(), ":: kopf :: PRESENT");
-        assert_eq!(marker(&value("kopf::ABSENT")).to_string(), "kopf :: ABSENT");
-        assert_eq!(
-            errors_mode(&value("PERMANENT")).unwrap().to_string(),
-            ":: kopf :: ErrorsMode :: Permanent"
-        );
-        assert!(errors_mode(&value("\"permanent\"")).is_err());
+    fn operations_are_strings_or_expressions() {
+        for accepted in ["[\"UPDATE\"]", "[Operation::Create, DELETE]", "CHOSEN"] {
+            assert!(check_operations(&value(accepted)).is_ok(), "{accepted}");
+        }
+        for refused in ["[]", "\"CREATE\"", "[\"PATCH\"]", "[1]"] {
+            assert!(check_operations(&value(refused)).is_err(), "{refused}");
+        }
+        assert!(check_operation("operation", &value("\"CONNECT\"")).is_ok());
+        assert!(check_operation("operation", &value("\"create\"")).is_err());
+    }
+
+    #[test]
+    fn error_modes_are_not_literals() {
+        assert!(check_errors_mode(&value("ErrorsMode::Permanent")).is_ok());
+        assert!(check_errors_mode(&value("\"permanent\"")).is_err());
     }
 }

@@ -52,12 +52,9 @@ pub(crate) fn expand(on: Macro, arguments: &Arguments) -> syn::Result<TokenStrea
                 ::kopf::__private::select_kind::<#path>(probe.definition())
             })
         }
-        [Positional::Value(value)] => {
-            let value = literals::marker(value);
-            quote_spanned!(literals::expanded(value.span())=>
-                ::kopf::__private::select_from(#value)
-            )
-        }
+        [Positional::Value(value)] => quote_spanned!(literals::expanded(value.span())=>
+            ::kopf::__private::select_from(#value)
+        ),
         texts => quote!(::kopf::__private::select_from([#(#texts),*])),
     };
     let mut keyword_calls = TokenStream::new();

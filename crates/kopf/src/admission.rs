@@ -19,8 +19,8 @@
 //!
 //! | option | meaning |
 //! |---|---|
-//! | `operations = [CREATE, UPDATE]` | the operations to review: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`; by default, all |
-//! | `operation = CREATE` | a single operation to review |
+//! | `operations = ["CREATE", "UPDATE"]` | the operations to review: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`; by default, all |
+//! | `operation = "CREATE"` | a single operation to review |
 //! | `subresource = "status"` | the subresource to review; `"*"` for the main resource and all its subresources; by default, the main resource only |
 //! | `persistent = true` | the webhook configuration remains when the operator exits |
 //! | `side_effects = true` | the function has side effects outside of dry runs |

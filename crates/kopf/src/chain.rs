@@ -2,17 +2,9 @@
 
 use std::error::Error;
 
-use kopf_core::outcome::HandlerError;
-
-/// Converts an error of any type. The message is its own text, the details are the whole chain.
-pub(crate) fn arbitrary(error: &(dyn Error + 'static)) -> HandlerError {
-    let texts = texts(error);
-    let details = (texts.len() > 1).then(|| texts.join("\ncaused by: "));
-    HandlerError::Arbitrary {
-        message: texts.into_iter().next().unwrap_or_default(),
-        details,
-        attachment: None,
-    }
+/// Returns an error with its causes in one line, for logs and events.
+pub(crate) fn line(error: &(dyn Error + 'static)) -> String {
+    texts(error).join(": ")
 }
 
 /// Returns the texts of an error and its causes. A cause that its parent's text already contains is
@@ -83,13 +75,10 @@ mod tests {
             texts(&Wrapped(not_found())),
             ["cannot restart the pod", text]
         );
-        let HandlerError::Arbitrary {
-            message, details, ..
-        } = arbitrary(&not_found())
-        else {
-            panic!("not arbitrary");
-        };
-        assert_eq!((message.as_str(), details), (text, None));
+        assert_eq!(
+            line(&Wrapped(not_found())),
+            format!("cannot restart the pod: {text}")
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Children of the handled object: changed ones, existing ones, and their server-side apply.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -10,13 +11,12 @@ use kopf_core::resource::Resource;
 use kopf_engine::applying::{self, FieldOwnership};
 #[doc(inline)]
 pub use kopf_engine::applying::{Applied, Effect, Error as ApplyError};
-use kopf_engine::invocation::OwnedObject;
+use kopf_engine::invocation::{OperatorContext, OwnedObject};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
 use crate::extract::{Context, Declared, Extract, OptionalExtract, Rejection, read};
-use crate::objects::{Manifest, Referred};
+use crate::objects::{Manifest, ObjectError, Referred};
 
 /// The changed object that the handled object owns, for handlers of
 /// [`on::child`](crate::on::child()). It is a [`Body`].
@@ -108,9 +108,10 @@ impl OptionalExtract for Child {
 }
 
 /// The existing objects that the handled object owns, of the kinds that some handler of the operator
-/// declares with `owns` or [`on::child`](crate::on::child()). It is a list of [`Child`].
+/// declares with `owns` or [`on::child`](crate::on::child()), and the server-side
+/// [apply](Self::apply) of further ones. It is a list of [`Child`].
 ///
-/// They are read from the memory of the operator, which watches these kinds anyway: no request is
+/// The list is read from the memory of the operator, which watches these kinds anyway: no request is
 /// sent, and the list can be a moment behind the server. Children of other kinds are never in it.
 ///
 /// ```
@@ -126,23 +127,148 @@ impl OptionalExtract for Child {
 ///     Ok(())
 /// }
 ///
+/// // In a test of the function:
 /// let children = Children::of_objects([json!({"kind": "Pod", "status": {"phase": "Running"}})]);
 /// assert_eq!(children.of("Pod").count(), 1);
+/// assert!(wait(children).is_err());
 /// ```
-#[derive(Debug, Clone)]
-pub struct Children(Vec<Child>);
+#[derive(Clone)]
+pub struct Children {
+    existing: Vec<Child>,
+    owner: Body,
+    /// `None` in tests of handlers.
+    operator: Option<Arc<OperatorContext>>,
+    ownership: FieldOwnership,
+}
+
+/// A child that was not applied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChildError {
+    /// The child or its owner is not one object.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// The child was not applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// There is no operator that could apply it.
+    #[error("there is no operator to apply children: these were made by Children::of_objects()")]
+    NoOperator,
+}
 
 impl Children {
-    /// Returns children with these bodies, for unit tests of handlers.
+    /// Returns children with these bodies, for unit tests of handlers. Further ones cannot be
+    /// applied: test this with the lab of the crate `kopf-testing`.
     pub fn of_objects(objects: impl IntoIterator<Item = Value>) -> Self {
-        Self(objects.into_iter().map(Child::of).collect())
+        Self {
+            existing: objects.into_iter().map(Child::of).collect(),
+            owner: Body::new(Value::Null),
+            operator: None,
+            ownership: FieldOwnership::default(),
+        }
     }
 
     /// Returns the children of one kind, such as `Pod`.
     pub fn of(&self, kind: &str) -> impl Iterator<Item = &Child> {
         let is_meant =
             move |child: &&Child| child.resource().kind == kind || child.get("kind") == kind;
-        self.0.iter().filter(is_meant)
+        self.existing.iter().filter(is_meant)
+    }
+
+    /// Creates or changes a child of the handled object by server-side apply. Writes nothing if
+    /// nothing changes.
+    ///
+    /// The child gets an owner reference, the namespace and the labels of its owner, and the owner's
+    /// name if it has none. The field manager is the setting `persistence.field_manager`; by
+    /// default, the operator's name in its events.
+    ///
+    /// ```
+    /// use kopf::Children;
+    /// use kopf::prelude::*;
+    ///
+    /// #[kopf::on::create("kopfexamples")]
+    /// #[kopf::on::update("kopfexamples")]
+    /// async fn deploy(Spec(spec): Spec, children: Children) -> kopf::Result<()> {
+    ///     let config = json!({
+    ///         "apiVersion": "v1", "kind": "ConfigMap",
+    ///         "data": {"size": spec["size"].to_string()},
+    ///     });
+    ///     children.apply(&config).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// The child is read first. It is written if it does not exist, if the manifest differs from the
+    /// last applied one (an annotation contains its digest), or if other managers changed fields of
+    /// the manifest (according to `metadata.managedFields`). Fields outside of the manifest are not
+    /// changed.
+    ///
+    /// # Errors
+    /// If other field managers own fields of the manifest; the error names them, and
+    /// [`forced`](Self::forced) takes the fields over. Also for unknown kinds, for owners in other
+    /// namespaces, and if the server rejects the manifest.
+    pub async fn apply<M>(
+        &self,
+        child: &(impl Manifest<M> + ?Sized),
+    ) -> Result<Applied, ChildError> {
+        let manifest = child.to_json()?;
+        let operator = self.operator.as_ref().ok_or(ChildError::NoOperator)?;
+        let applied = applying::apply_child(operator, &self.owner, manifest, self.ownership);
+        Ok(applied.await?)
+    }
+
+    /// Returns the same children, of which [`apply`](Self::apply) takes over the fields that belong
+    /// to other managers.
+    ///
+    /// ```
+    /// use kopf::Children;
+    /// use kopf::prelude::*;
+    ///
+    /// #[kopf::on::create("kopfexamples")]
+    /// async fn deploy(children: Children) -> kopf::Result<()> {
+    ///     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+    ///     children.forced().apply(&config).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn forced(&self) -> Self {
+        Self {
+            ownership: FieldOwnership::TakeOver,
+            ..self.clone()
+        }
+    }
+
+    /// Returns an empty list, with which [`apply`](Self::apply) makes children of another object.
+    ///
+    /// ```
+    /// use kopf::k8s_openapi::api::core::v1::Pod;
+    /// use kopf::prelude::*;
+    /// use kopf::{Children, Object};
+    ///
+    /// #[kopf::on::create(Pod)]
+    /// async fn annotate(pod: Object<Pod>, children: Children) -> kopf::Result<()> {
+    ///     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+    ///     children.owned_by(&pod)?.apply(&config).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If it is not one object.
+    pub fn owned_by<M>(&self, owner: &(impl Referred<M> + ?Sized)) -> Result<Self, ObjectError> {
+        Ok(Self {
+            existing: Vec::new(),
+            owner: owner.body()?,
+            operator: self.operator.clone(),
+            ownership: self.ownership,
+        })
+    }
+}
+
+impl fmt::Debug for Children {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Children").field(&self.existing).finish()
     }
 }
 
@@ -150,7 +276,7 @@ impl Deref for Children {
     type Target = [Child];
 
     fn deref(&self) -> &[Child] {
-        &self.0
+        &self.existing
     }
 }
 
@@ -159,112 +285,23 @@ impl<'a> IntoIterator for &'a Children {
     type IntoIter = std::slice::Iter<'a, Child>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.existing.iter()
     }
 }
 
 impl Extract for Children {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        let children = context.call("Children")?.children().into_iter();
-        Ok(Self(children.map(Child).collect()))
-    }
-}
-/// Creates or changes a child of an object by server-side apply. Writes nothing if nothing
-/// changes.
-///
-/// The child gets an owner reference, the namespace and the labels of its owner, and the owner's
-/// name if it has none. The owner is any object, or [`Current`](crate::Current) for the handled
-/// object. The field manager is the setting `persistence.field_manager`; by default, the operator's
-/// name in its events.
-///
-/// ```
-/// use kopf::prelude::*;
-///
-/// #[kopf::on::create("kopfexamples")]
-/// #[kopf::on::update("kopfexamples")]
-/// async fn deploy(Spec(spec): Spec) -> kopf::Result<()> {
-///     let config = json!({
-///         "apiVersion": "v1", "kind": "ConfigMap",
-///         "data": {"size": spec["size"].to_string()},
-///     });
-///     kopf::apply_child(&kopf::Current, &config).await?;
-///     Ok(())
-/// }
-/// ```
-///
-/// The child is read first. It is written if it does not exist, if the manifest differs from the
-/// last applied one (an annotation contains its digest), or if other managers changed fields of the
-/// manifest (according to `metadata.managedFields`). Fields outside of the manifest are not
-/// changed.
-///
-/// # Errors
-/// If other field managers own fields of the manifest; the error names them, and
-/// [`Applying::force`] takes the fields over. Also outside of handlers, for unknown kinds, for
-/// owners in other namespaces, and if the server rejects the manifest.
-pub async fn apply_child<M, N>(
-    owner: &(impl Referred<M> + ?Sized),
-    object: &(impl Manifest<N> + ?Sized),
-) -> Result<Applied> {
-    Applying::default().apply_child(owner, object).await
-}
-
-/// The options of [`apply_child`].
-///
-/// ```
-/// use kopf::Body;
-/// use kopf::prelude::*;
-///
-/// #[kopf::on::create("kopfexamples")]
-/// async fn deploy(body: Body) -> kopf::Result<()> {
-///     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
-///     kopf::Applying::default().force().apply_child(&body, &config).await?;
-///     Ok(())
-/// }
-/// ```
-#[derive(Debug, Clone, Copy, Default)]
-#[must_use]
-pub struct Applying(FieldOwnership);
-
-impl Applying {
-    /// Takes over the fields of the manifest that belong to other managers.
-    ///
-    /// ```
-    /// use kopf::prelude::*;
-    /// use kopf::{Applying, Body};
-    ///
-    /// #[kopf::on::create("kopfexamples")]
-    /// async fn create_fn(body: Body) -> kopf::Result<()> {
-    ///     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
-    ///     Applying::default().force().apply_child(&body, &config).await?;
-    ///     Ok(())
-    /// }
-    /// ```
-    pub fn force(mut self) -> Self {
-        self.0 = FieldOwnership::TakeOver;
-        self
+        let owner = context.object("Children")?.clone();
+        let call = context.call("Children")?;
+        Ok(Self {
+            existing: call.children().into_iter().map(Child).collect(),
+            owner,
+            operator: Some(Arc::clone(&call.operator)),
+            ownership: FieldOwnership::default(),
+        })
     }
 
-    /// Applies a child: see [`apply_child`].
-    ///
-    /// # Errors
-    /// Those of [`apply_child`], except for conflicts if they are forced.
-    pub async fn apply_child<M, N>(
-        self,
-        owner: &(impl Referred<M> + ?Sized),
-        object: &(impl Manifest<N> + ?Sized),
-    ) -> Result<Applied> {
-        let (owner, manifest) = (owner.body()?, object.to_json()?);
-        self.send(owner, manifest).await
-    }
-
-    async fn send(self, owner: Body, manifest: Value) -> Result<Applied> {
-        let call = kopf_engine::current().ok_or_else(|| {
-            Error::message(
-                "kopf::apply_child() was called outside of a handler: children are applied by the \
-                 handler's operator",
-            )
-        })?;
-        let applied = applying::apply_child(&call.operator, &owner, manifest, self.0);
-        Ok(applied.await?)
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Children")
     }
 }

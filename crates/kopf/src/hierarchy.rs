@@ -3,26 +3,27 @@
 //! The functions accept JSON, types of `k8s-openapi`, custom resources, and lists of these: see
 //! [`Manifest`] and [`Referred`]. An error changes none of the objects. No requests are sent.
 //!
-//! In handlers, [`Current`] stands for the handled object: as an owner, and as the source of a
-//! name, a namespace and labels.
+//! The source comes first, the changed objects last: `adopt(&owner, &mut child)`. In handlers, the
+//! sources are arguments: [`Body`](crate::Body) or [`Object<K>`](crate::Object) as the owner,
+//! [`Name`], [`Namespace`] and [`Labels`].
 
 use kopf_core::field::FieldPath;
 use kopf_core::hierarchy as core;
 use serde_json::{Map, Value};
 
+use crate::extract::{Labels, Name, Namespace};
 use crate::fields::IntoFieldPath;
-use crate::objects::{Current, Manifest, ObjectError, Referred};
+use crate::objects::{Manifest, ObjectError, Referred};
 
-/// Labels for [`label`]: pairs of keys and values, a map, or [`Current`] for the labels of the
-/// handled object.
+/// Labels for [`label`]: pairs of keys and values, a map, or [`Labels`] of the handled object.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a source of labels",
     label = "not labels",
-    note = "expected a list or a map of strings to strings, or `kopf::Current`"
+    note = "expected a list or a map of strings to strings, or `&kopf::Labels`"
 )]
 pub trait IntoLabels {
     /// Returns the labels.
-    fn into_labels(self) -> Result<Map<String, Value>, ObjectError>;
+    fn into_labels(self) -> Map<String, Value>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -32,96 +33,96 @@ where
     K: Into<String>,
     V: Into<String>,
 {
-    fn into_labels(self) -> Result<Map<String, Value>, ObjectError> {
+    fn into_labels(self) -> Map<String, Value> {
         let labels = self.into_iter();
         let labels = labels.map(|(key, value)| (key.into(), Value::String(value.into())));
-        Ok(labels.collect())
+        labels.collect()
     }
 }
 
-impl IntoLabels for Current {
-    fn into_labels(self) -> Result<Map<String, Value>, ObjectError> {
-        Ok(self.body()?.labels().clone())
+impl IntoLabels for &Labels {
+    fn into_labels(self) -> Map<String, Value> {
+        let labels = self.iter();
+        labels
+            .map(|(key, value)| (key.to_owned(), Value::from(value)))
+            .collect()
     }
 }
 
-/// A name for [`harmonize_naming`]: a string, or [`Current`] for the name of the handled object.
+/// A name for [`harmonize_naming`]: a string, or the [`Name`] of the handled object.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a name",
     label = "not a name",
-    note = "expected a string or `kopf::Current`"
+    note = "expected a string or `&kopf::Name`"
 )]
 pub trait IntoName {
     /// Returns the name.
-    fn into_name(self) -> Result<String, ObjectError>;
+    fn into_name(self) -> String;
 }
 
 impl IntoName for &str {
-    fn into_name(self) -> Result<String, ObjectError> {
-        Ok(self.to_owned())
+    fn into_name(self) -> String {
+        self.to_owned()
     }
 }
 
 impl IntoName for &String {
-    fn into_name(self) -> Result<String, ObjectError> {
-        Ok(self.clone())
+    fn into_name(self) -> String {
+        self.clone()
     }
 }
 
 impl IntoName for String {
-    fn into_name(self) -> Result<String, ObjectError> {
-        Ok(self)
+    fn into_name(self) -> String {
+        self
     }
 }
 
-impl IntoName for Current {
-    fn into_name(self) -> Result<String, ObjectError> {
-        let body = self.body()?;
-        let name = body.name().map(str::to_owned);
-        name.ok_or(ObjectError::Nameless)
+impl IntoName for &Name {
+    fn into_name(self) -> String {
+        self.0.clone()
     }
 }
 
 /// A namespace for [`adjust_namespace`]: a string, `None` for cluster-scoped objects, or
-/// [`Current`] for the namespace of the handled object.
+/// the [`Namespace`] of the handled object.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a namespace",
     label = "not a namespace",
-    note = "expected a string, an `Option` of a string, or `kopf::Current`"
+    note = "expected a string, `&kopf::Namespace`, or an `Option` of those"
 )]
 pub trait IntoNamespace {
     /// Returns the namespace.
-    fn into_namespace(self) -> Result<Option<String>, ObjectError>;
+    fn into_namespace(self) -> Option<String>;
 }
 
 impl IntoNamespace for &str {
-    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
-        Ok(Some(self.to_owned()))
+    fn into_namespace(self) -> Option<String> {
+        Some(self.to_owned())
     }
 }
 
 impl IntoNamespace for &String {
-    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
-        Ok(Some(self.clone()))
+    fn into_namespace(self) -> Option<String> {
+        Some(self.clone())
     }
 }
 
 impl IntoNamespace for String {
-    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
-        Ok(Some(self))
+    fn into_namespace(self) -> Option<String> {
+        Some(self)
     }
 }
 
 impl<T: IntoNamespace> IntoNamespace for Option<T> {
-    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
-        self.map_or(Ok(None), IntoNamespace::into_namespace)
+    fn into_namespace(self) -> Option<String> {
+        self.and_then(IntoNamespace::into_namespace)
     }
 }
 
-impl IntoNamespace for Current {
-    fn into_namespace(self) -> Result<Option<String>, ObjectError> {
-        let body = self.body()?;
-        Ok(body.namespace().map(str::to_owned))
+impl IntoNamespace for &Namespace {
+    fn into_namespace(self) -> Option<String> {
+        Some(self.0.clone())
     }
 }
 
@@ -141,12 +142,12 @@ impl IntoNamespace for Current {
 /// });
 ///
 /// let mut json = json!({"apiVersion": "v1", "kind": "Pod"});
-/// kopf::adopt(&mut json, &owner)?;
+/// kopf::adopt(&owner, &mut json)?;
 /// assert_eq!(json["metadata"]["generateName"], "parent-");
 /// assert_eq!(json["metadata"]["labels"]["a"], "b");
 ///
 /// let mut pod = Pod::default();
-/// kopf::adopt(&mut pod, &owner)?;
+/// kopf::adopt(&owner, &mut pod)?;
 /// assert_eq!(pod.metadata.namespace.as_deref(), Some("ns"));
 /// # Ok(())
 /// # }
@@ -155,10 +156,10 @@ impl IntoNamespace for Current {
 /// # Errors
 /// If the owner has no name or does not exist in the cluster yet, or if a value is not an object.
 pub fn adopt<M, N>(
-    objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
+    objs: &mut (impl Manifest<M> + ?Sized),
 ) -> Result<(), ObjectError> {
-    Adoption::default().adopt(objs, owner)
+    Adoption::default().apply(owner, objs)
 }
 
 /// Options of [`adopt`].
@@ -169,7 +170,7 @@ pub fn adopt<M, N>(
 ///
 /// # let owner = json!({"metadata": {"name": "parent", "uid": "u1", "labels": {"a": "b"}}});
 /// let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {}}});
-/// Adoption::default().strict().nested("spec.template").adopt(&mut deployment, &owner)?;
+/// Adoption::default().strict().nested("spec.template").apply(&owner, &mut deployment)?;
 /// assert_eq!(deployment["metadata"]["name"], "parent");
 /// assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["a"], "b");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -201,10 +202,10 @@ impl Adoption {
     ///
     /// # Errors
     /// Those of [`adopt`].
-    pub fn adopt<M, N>(
+    pub fn apply<M, N>(
         &self,
-        objs: &mut (impl Manifest<M> + ?Sized),
         owner: &(impl Referred<N> + ?Sized),
+        objs: &mut (impl Manifest<M> + ?Sized),
     ) -> Result<(), ObjectError> {
         let owner = owner.body()?;
         objs.change(&|objs| core::adopt(objs, &owner, &self.0))
@@ -219,7 +220,7 @@ impl Adoption {
 /// use kopf::prelude::*;
 ///
 /// let mut pod = json!({"metadata": {"labels": {"app": "web"}}});
-/// kopf::label(&mut pod, [("app", "other"), ("tier", "front")])?;
+/// kopf::label([("app", "other"), ("tier", "front")], &mut pod)?;
 /// assert_eq!(pod["metadata"]["labels"], json!({"app": "web", "tier": "front"}));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -227,26 +228,26 @@ impl Adoption {
 /// With the labels, the name and the namespace of the handled object:
 ///
 /// ```
-/// use kopf::Current;
 /// use kopf::prelude::*;
+/// use kopf::{Labels, Namespace};
 ///
 /// #[kopf::on::create("kopfexamples")]
-/// fn create_fn() -> kopf::Result<()> {
+/// fn create_fn(labels: Labels, name: Name, namespace: Option<Namespace>) -> kopf::Result<()> {
 ///     let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
-///     kopf::label(&mut pod, Current)?;
-///     kopf::harmonize_naming(&mut pod, Current)?;
-///     kopf::adjust_namespace(&mut pod, Current)?;
+///     kopf::label(&labels, &mut pod)?;
+///     kopf::harmonize_naming(&name, &mut pod)?;
+///     kopf::adjust_namespace(namespace.as_ref(), &mut pod)?;
 ///     Ok(())
 /// }
 /// ```
 ///
 /// # Errors
-/// If a value is not an object, or if [`Current`] is used outside of handlers.
+/// If a value is not an object.
 pub fn label<M>(
-    objs: &mut (impl Manifest<M> + ?Sized),
     labels: impl IntoLabels,
+    objs: &mut (impl Manifest<M> + ?Sized),
 ) -> Result<(), ObjectError> {
-    Labelling::default().label(objs, labels)
+    Labelling::default().apply(labels, objs)
 }
 
 /// Options of [`label`].
@@ -256,7 +257,7 @@ pub fn label<M>(
 /// use kopf::prelude::*;
 ///
 /// let mut pod = json!({"metadata": {"labels": {"app": "web"}}});
-/// Labelling::default().forced().label(&mut pod, [("app", "other")])?;
+/// Labelling::default().forced().apply([("app", "other")], &mut pod)?;
 /// assert_eq!(pod["metadata"]["labels"]["app"], "other");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -282,12 +283,12 @@ impl Labelling {
     ///
     /// # Errors
     /// Those of [`label`].
-    pub fn label<M>(
+    pub fn apply<M>(
         &self,
-        objs: &mut (impl Manifest<M> + ?Sized),
         labels: impl IntoLabels,
+        objs: &mut (impl Manifest<M> + ?Sized),
     ) -> Result<(), ObjectError> {
-        let labels = labels.into_labels()?;
+        let labels = labels.into_labels();
         objs.change(&|objs| core::label(objs, &labels, &self.0))
     }
 }
@@ -300,18 +301,18 @@ impl Labelling {
 /// use kopf::prelude::*;
 ///
 /// let mut pod = json!({});
-/// kopf::harmonize_naming(&mut pod, "parent")?;
+/// kopf::harmonize_naming("parent", &mut pod)?;
 /// assert_eq!(pod["metadata"]["generateName"], "parent-");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// If a value is not an object, or if [`Current`] is used outside of handlers.
+/// If a value is not an object.
 pub fn harmonize_naming<M>(
-    objs: &mut (impl Manifest<M> + ?Sized),
     name: impl IntoName,
+    objs: &mut (impl Manifest<M> + ?Sized),
 ) -> Result<(), ObjectError> {
-    Naming::default().harmonize_naming(objs, name)
+    Naming::default().apply(name, objs)
 }
 
 /// Options of [`harmonize_naming`].
@@ -321,7 +322,7 @@ pub fn harmonize_naming<M>(
 /// use kopf::prelude::*;
 ///
 /// let mut pod = json!({"metadata": {"name": "own"}});
-/// Naming::default().forced().strict().harmonize_naming(&mut pod, "parent")?;
+/// Naming::default().forced().strict().apply("parent", &mut pod)?;
 /// assert_eq!(pod["metadata"]["name"], "parent");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -346,12 +347,12 @@ impl Naming {
     ///
     /// # Errors
     /// Those of [`harmonize_naming`].
-    pub fn harmonize_naming<M>(
+    pub fn apply<M>(
         self,
-        objs: &mut (impl Manifest<M> + ?Sized),
         name: impl IntoName,
+        objs: &mut (impl Manifest<M> + ?Sized),
     ) -> Result<(), ObjectError> {
-        let name = name.into_name()?;
+        let name = name.into_name();
         objs.change(&|objs| core::harmonize_naming(objs, &name, self.0))
     }
 }
@@ -362,19 +363,19 @@ impl Naming {
 /// use kopf::prelude::*;
 ///
 /// let mut pods = json!([{}, {"metadata": {"namespace": "own"}}]);
-/// kopf::adjust_namespace(&mut pods, "ns")?;
+/// kopf::adjust_namespace("ns", &mut pods)?;
 /// assert_eq!(pods[0]["metadata"]["namespace"], "ns");
 /// assert_eq!(pods[1]["metadata"]["namespace"], "own");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// If a value is not an object, or if [`Current`] is used outside of handlers.
+/// If a value is not an object.
 pub fn adjust_namespace<M>(
-    objs: &mut (impl Manifest<M> + ?Sized),
     namespace: impl IntoNamespace,
+    objs: &mut (impl Manifest<M> + ?Sized),
 ) -> Result<(), ObjectError> {
-    let namespace = namespace.into_namespace()?;
+    let namespace = namespace.into_namespace();
     objs.change(&|objs| core::adjust_namespace(objs, namespace.as_deref(), false))
 }
 
@@ -384,18 +385,18 @@ pub fn adjust_namespace<M>(
 /// use kopf::prelude::*;
 ///
 /// let mut pod = json!({"metadata": {"namespace": "own"}});
-/// kopf::force_namespace(&mut pod, "ns")?;
+/// kopf::force_namespace("ns", &mut pod)?;
 /// assert_eq!(pod["metadata"]["namespace"], "ns");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// If a value is not an object, or if [`Current`] is used outside of handlers.
+/// If a value is not an object.
 pub fn force_namespace<M>(
-    objs: &mut (impl Manifest<M> + ?Sized),
     namespace: impl IntoNamespace,
+    objs: &mut (impl Manifest<M> + ?Sized),
 ) -> Result<(), ObjectError> {
-    let namespace = namespace.into_namespace()?;
+    let namespace = namespace.into_namespace();
     objs.change(&|objs| core::adjust_namespace(objs, namespace.as_deref(), true))
 }
 
@@ -408,7 +409,7 @@ pub fn force_namespace<M>(
 ///
 /// # let owner = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "parent", "uid": "u1"}});
 /// let mut pod = json!({});
-/// kopf::append_owner_reference(&mut pod, &owner)?;
+/// kopf::append_owner_reference(&owner, &mut pod)?;
 /// let reference = &pod["metadata"]["ownerReferences"][0];
 /// assert_eq!((&reference["uid"], &reference["controller"]), (&json!("u1"), &json!(true)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -417,10 +418,10 @@ pub fn force_namespace<M>(
 /// # Errors
 /// If the owner does not exist in the cluster yet, or if a value is not an object.
 pub fn append_owner_reference<M, N>(
-    objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
+    objs: &mut (impl Manifest<M> + ?Sized),
 ) -> Result<(), ObjectError> {
-    Ownership::default().append_owner_reference(objs, owner)
+    Ownership::default().apply(owner, objs)
 }
 
 /// Options of [`append_owner_reference`] and [`build_owner_reference`].
@@ -431,9 +432,9 @@ pub fn append_owner_reference<M, N>(
 ///
 /// # let owner = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "parent", "uid": "u1"}});
 /// let mut pod = json!({});
-/// Ownership::default().controller(false).append_owner_reference(&mut pod, &owner)?;
+/// Ownership::default().controller(false).apply(&owner, &mut pod)?;
 /// assert_eq!(pod["metadata"]["ownerReferences"][0]["controller"], false);
-/// kopf::remove_owner_reference(&mut pod, &owner)?;
+/// kopf::remove_owner_reference(&owner, &mut pod)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
@@ -457,10 +458,10 @@ impl Ownership {
     ///
     /// # Errors
     /// Those of [`append_owner_reference`].
-    pub fn append_owner_reference<M, N>(
+    pub fn apply<M, N>(
         self,
-        objs: &mut (impl Manifest<M> + ?Sized),
         owner: &(impl Referred<N> + ?Sized),
+        objs: &mut (impl Manifest<M> + ?Sized),
     ) -> Result<(), ObjectError> {
         let owner = owner.body()?;
         objs.change(&|objs| core::append_owner_reference(objs, &owner, self.0))
@@ -470,10 +471,7 @@ impl Ownership {
     ///
     /// # Errors
     /// If it is not one object.
-    pub fn build_owner_reference<M>(
-        self,
-        owner: &(impl Referred<M> + ?Sized),
-    ) -> Result<Value, ObjectError> {
+    pub fn reference<M>(self, owner: &(impl Referred<M> + ?Sized)) -> Result<Value, ObjectError> {
         Ok(core::build_owner_reference(&owner.body()?, self.0))
     }
 }
@@ -485,8 +483,8 @@ impl Ownership {
 ///
 /// # let owner = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "parent", "uid": "u1"}});
 /// let mut pod = json!({});
-/// kopf::append_owner_reference(&mut pod, &owner)?;
-/// kopf::remove_owner_reference(&mut pod, &owner)?;
+/// kopf::append_owner_reference(&owner, &mut pod)?;
+/// kopf::remove_owner_reference(&owner, &mut pod)?;
 /// assert!(pod["metadata"]["ownerReferences"].get(0).is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -494,8 +492,8 @@ impl Ownership {
 /// # Errors
 /// If a value is not an object.
 pub fn remove_owner_reference<M, N>(
-    objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
+    objs: &mut (impl Manifest<M> + ?Sized),
 ) -> Result<(), ObjectError> {
     let owner = owner.body()?;
     objs.change(&|objs| core::remove_owner_reference(objs, &owner))
@@ -534,5 +532,5 @@ pub fn build_object_reference<M>(
 /// # Errors
 /// If it is not one object.
 pub fn build_owner_reference<M>(owner: &(impl Referred<M> + ?Sized)) -> Result<Value, ObjectError> {
-    Ownership::default().build_owner_reference(owner)
+    Ownership::default().reference(owner)
 }

@@ -30,9 +30,9 @@
 //!
 //! | error | former entries of the object |
 //! |---|---|
-//! | an arbitrary one (`errors = IGNORED`, the default) | are kept |
-//! | [`temporary`](crate::temporary), or an arbitrary one with `errors = TEMPORARY` | are removed; the function is called again for the first event after the delay |
-//! | [`permanent`](crate::permanent), or an arbitrary one with `errors = PERMANENT`; retries or timeout exceeded | are removed; the function is not called again for this object |
+//! | an arbitrary one (`errors = kopf::ErrorsMode::Ignored`, the default) | are kept |
+//! | [`temporary`](crate::temporary), or an arbitrary one with `ErrorsMode::Temporary` | are removed; the function is called again for the first event after the delay |
+//! | [`permanent`](crate::permanent), or an arbitrary one with `ErrorsMode::Permanent`; retries or timeout exceeded | are removed; the function is not called again for this object |
 //!
 //! Entries are also removed if the object does not match the filters of the function any more.
 
@@ -102,7 +102,7 @@ pub trait IndexFunction<M> {
 pub fn index<S, M>(
     resource: impl IntoSelect<S>,
     function: impl IndexFunction<M>,
-) -> HandlerBuilder<on::Index> {
+) -> HandlerBuilder<on::kinds::Index> {
     let select = resource.into_select();
     let definition = select.definition();
     HandlerBuilder::declare(Some(select.build()), function.into_function()).defined_by(definition)

@@ -14,7 +14,7 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     kopf::main()
+//!     kopf::main(kopf::handlers![create_fn])
 //! }
 //! ```
 //!
@@ -27,9 +27,9 @@
 //! - [`filters`]: criteria for objects and changes;
 //! - [`IntoOutcome`]: results of handlers; [`temporary`], [`permanent`] and [`denied`] errors;
 //! - [`SubHandlers`]: handlers inside of handlers;
-//! - [`event()`], [`info`], [`warn()`], [`exception`]: Kubernetes events about objects;
-//! - [`adopt`] and related functions: owner references, names, labels; [`apply_child`]: server-side
-//!   apply;
+//! - [`Events`]: Kubernetes events about objects;
+//! - [`Children`]: owned objects and their server-side apply; [`adopt`] and related functions: owner
+//!   references, names, labels;
 //! - [`Conditions`]: `status.conditions` of objects;
 //! - [`main()`] and [`cli`]: the command line; [`Operator`]: operators inside of other programs.
 //!
@@ -91,14 +91,14 @@ mod view;
 pub mod __private;
 
 pub use background::{StopReason, daemon, timer};
-pub use children::{Applied, ApplyError, Applying, Child, Children, Effect, apply_child};
+pub use children::{Applied, ApplyError, Child, ChildError, Children, Effect};
 #[cfg(feature = "cli")]
-pub use cli::{main, main_with};
-pub use error::{Error, Result, denied, permanent, temporary};
+pub use cli::main;
+pub use error::{Denied, Error, Result, Temporary, denied, permanent, temporary};
 pub use extract::{
-    Annotations, Conditions, DryRun, Event, Headers, Labels, Live, Logger, Meta, Name, Namespace,
-    New, Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer, Started,
-    State, Status, Stopped, Subresource, Uid, UserInfo, Warnings,
+    Annotations, Conditions, DryRun, Headers, Labels, Live, Logger, Meta, Name, Namespace, New,
+    Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer, Started, State,
+    Status, Stopped, Subresource, Uid, UserInfo, Warnings, WatchEvent,
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{
@@ -142,10 +142,12 @@ pub use kopf_engine::metrics::Format as MetricsFormat;
 pub use kube::Client;
 pub use login::{IntoCredentials, login_with_kubeconfig, login_with_service_account};
 pub use memos::{Memo, MemoValue};
-pub use objects::{Current, ObjectError};
+pub use objects::ObjectError;
 pub use operator::{BuildError, IntoClient, Operator, OperatorBuilder, RunError, Running};
 pub use outcome::{AnyError, IntoError, IntoOutcome, Json, KopfError};
-pub use posting::{event, exception, info, warn};
+#[cfg(any(feature = "cli", feature = "otel"))]
+pub use posting::events_layer;
+pub use posting::{Events, PostedEvent};
 pub use seconds::{IntoDuration, InvalidDuration};
 pub use selecting::{EVERYTHING, Everything, IntoSelect, ResourceType, Select};
 pub use subhandlers::SubHandlers;
@@ -155,6 +157,21 @@ pub use view::View;
 #[cfg(feature = "cli")]
 #[doc(no_inline)]
 pub use clap;
+/// Returns a constant [`Duration`](std::time::Duration): days, hours, minutes, seconds and
+/// milliseconds, such as `"500ms"`, `"90s"`, `"5m"`, `"1h30m"` or `"7d"`. Invalid texts do not
+/// compile. Options of attributes accept such texts directly: `timeout = "5m"`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// assert_eq!(kopf::duration!("1h30m"), Duration::from_secs(5400));
+/// ```
+///
+/// ```compile_fail
+/// kopf::duration!("5 minutes");
+/// ```
+#[doc(inline)]
+pub use kopf_macros::duration;
 /// Turns the type of a `spec` into a custom resource.
 ///
 /// The options are those of `#[kube(…)]` of [`kube::CustomResource`]. `group`, `version` and `kind`

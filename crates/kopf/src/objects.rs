@@ -29,25 +29,19 @@ pub enum ObjectError {
         /// The number of objects.
         count: usize,
     },
-    /// [`Current`] is used where no object is being handled.
-    #[error("no current object outside of handlers: pass the object explicitly")]
-    NoCurrent,
-    /// The current object has no name.
-    #[error("the current object has no name: pass a name explicitly")]
-    Nameless,
 }
 
 /// Objects that can be referred to: as owners, or in events about them.
 ///
 /// These are JSON [`Value`]s (also lists of objects), [`Body`], [`Object<K>`](Object), types of
 /// `k8s-openapi` and those with kube's `CustomResource` derive, kube's `DynamicObject`, slices and
-/// `Vec`s of these, and [`Current`], the handled object.
+/// `Vec`s of these.
 ///
 /// `M` distinguishes types from JSON. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object",
     label = "not an object",
-    note = "expected `Value`, `Body`, `Object<K>`, a resource type such as `Pod`, a list of those, or `Current`"
+    note = "expected `Value`, `Body`, `Object<K>`, a resource type such as `Pod`, or a list of those"
 )]
 pub trait Referred<M> {
     /// Returns the objects with at least their API version, kind and metadata.
@@ -71,24 +65,6 @@ pub trait Referred<M> {
         }
     }
 }
-
-/// The handled object: as an owner, or as the source of a name, a namespace or labels.
-///
-/// ```
-/// use kopf::prelude::*;
-///
-/// #[kopf::on::create("kopfexamples")]
-/// fn create_fn() -> kopf::Result<()> {
-///     let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
-///     kopf::adopt(&mut pod, &kopf::Current)?; // or only parts of it:
-///     kopf::label(&mut pod, kopf::Current)?;
-///     kopf::harmonize_naming(&mut pod, kopf::Current)?;
-///     kopf::adjust_namespace(&mut pod, kopf::Current)?;
-///     Ok(())
-/// }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Current;
 
 /// For [`Referred`] and [`Manifest`]: JSON.
 #[derive(Debug)]
@@ -132,14 +108,6 @@ fn collect(value: &Value, bodies: &mut Vec<Body>) -> Result<(), ObjectError> {
         }
     }
     Ok(())
-}
-
-impl Referred<Dynamic> for Current {
-    fn bodies(&self) -> Result<Vec<Body>, ObjectError> {
-        let call = kopf_engine::current();
-        let cause = call.as_ref().and_then(|call| call.cause());
-        Ok(vec![cause.ok_or(ObjectError::NoCurrent)?.body.clone()])
-    }
 }
 
 impl Referred<Dynamic> for DynamicObject {
@@ -326,7 +294,6 @@ mod tests {
         let error = json!([]).body().unwrap_err();
         assert!(matches!(error, ObjectError::NotOne { count: 0 }), "{error}");
         assert!(json!("text").bodies().is_err());
-        assert!(matches!(Current.body(), Err(ObjectError::NoCurrent)));
     }
 
     #[test]

@@ -43,14 +43,13 @@ pub struct AnyError;
 #[derive(Debug)]
 pub struct KopfError;
 
-/// An error that handlers can return: [`kopf::Error`](Error), and all types that implement
-/// `std::error::Error + Send + Sync`.
+/// An error that handlers can return: [`kopf::Error`](Error), and everything that is `Into<Box<dyn
+/// Error + Send + Sync>>`, such as error types, `anyhow::Error`, `eyre::Report` and strings.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a handler",
     label = "not an error of handlers",
-    note = "errors of handlers are `kopf::Error`, as in `kopf::Result<T>`, and types that implement \
-            `std::error::Error + Send + Sync`; convert strings by `kopf::Error::message`, `kopf::temporary` or \
-            `kopf::permanent`"
+    note = "errors of handlers are `kopf::Error`, as in `kopf::Result<T>`, and everything that is \
+            `Into<Box<dyn Error + Send + Sync>>`: error types, `anyhow::Error`, `eyre::Report`, strings"
 )]
 pub trait IntoError {
     /// Converts the error.
@@ -89,7 +88,7 @@ fn report(value: impl Serialize) -> HandlerResult {
         Ok(Value::Null) => Ok(None),
         Ok(value) => Ok(Some(value)),
         // A retry cannot succeed: the type is not serialisable.
-        Err(error) => Err(crate::permanent(format_args!(
+        Err(error) => Err(crate::permanent(format!(
             "cannot serialise the result of the handler: {error}"
         ))
         .into_engine()),

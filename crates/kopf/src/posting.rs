@@ -1,152 +1,203 @@
 //! Kubernetes events about objects, posted by handlers and shown by `kubectl describe`.
 
-use std::any::type_name;
-use std::fmt::Display;
+#[cfg(any(feature = "cli", feature = "otel"))]
+mod layer;
 
+use std::any::type_name;
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+use kopf_core::reference::ObjectReference;
+use kopf_core::sync::Mutex;
 use kopf_engine::posting::Poster;
 
-use crate::error::{Error, Result};
-use crate::objects::Referred;
+use crate::extract::{Context, Declared, Extract, Rejection};
+use crate::objects::{ObjectError, Referred};
 
-fn poster(function: &str) -> Result<Poster> {
-    let call = kopf_engine::current().ok_or_else(|| {
-        Error::message(format_args!(
-            "kopf::{function}() was called outside of a handler: events are posted by the \
-             handler's operator"
-        ))
-    })?;
-    Ok(call.logger.poster().clone())
-}
+#[cfg(any(feature = "cli", feature = "otel"))]
+pub use layer::events_layer;
+#[cfg(feature = "cli")]
+pub(crate) use layer::is_library;
 
-/// Posts an event of any type about one or several objects.
+/// Kubernetes events about the handled object, or [about](Self::about) others. Cheap to clone.
 ///
-/// It is posted in the background. With `settings.posting.enabled` off, it is dropped.
+/// They are posted in the background and never fail a handler. With `settings.posting.enabled` off,
+/// they are dropped.
 ///
 /// ```
-/// use kopf::Body;
+/// use kopf::Events;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]
-/// async fn create_fn(body: Body) -> kopf::Result<()> {
-///     kopf::event(&body, "SomeType", "SomeReason", "Some message")?;
-///     kopf::info(&body, "SomeReason", "Some message")?;
-///     kopf::warn(&body, "SomeReason", "Some message")?;
+/// async fn create_fn(events: Events) {
+///     events.post("SomeType", "SomeReason", "Some message");
+///     events.info("SomeReason", "Some message");
+///     events.warn("SomeReason", "Some message");
 ///     if let Err(error) = "one".parse::<u32>() {
-///         kopf::exception(&body, "SomeReason", "Some exception:", &error)?;
+///         events.exception("SomeReason", "Cannot parse:", &error);
 ///     }
-///     Ok(())
 /// }
 /// ```
 ///
-/// # Errors
-/// Outside of handlers, where there is no operator to post it.
-pub fn event<M>(
-    objs: &(impl Referred<M> + ?Sized),
-    event_type: &str,
-    reason: &str,
-    message: impl Display,
-) -> Result<()> {
-    let poster = poster("event")?;
-    let message = message.to_string();
-    for reference in objs.references()? {
-        poster.event(&reference, event_type, reason, message.clone());
-    }
-    Ok(())
-}
-
-/// Posts an event of the type `Normal` about one or several objects: see [`event()`].
+/// In tests of handlers, [`Events::default`] collects them:
 ///
 /// ```
-/// use kopf::Body;
+/// use kopf::Events;
 /// use kopf::prelude::*;
 ///
-/// #[kopf::on::create("kopfexamples")]
-/// fn create_fn(body: Body) -> kopf::Result<()> {
-///     kopf::info(&body, "Created", "The database is created.")?;
-///     Ok(())
+/// fn greet(Name(name): Name, events: Events) {
+///     events.info("Greeted", format_args!("Hello, {name}!"));
 /// }
-/// ```
 ///
-/// # Errors
-/// Outside of handlers.
-pub fn info<M>(
-    objs: &(impl Referred<M> + ?Sized),
-    reason: &str,
-    message: impl Display,
-) -> Result<()> {
-    let poster = poster("info")?;
-    let message = message.to_string();
-    for reference in objs.references()? {
-        poster.info(&reference, reason, message.clone());
-    }
-    Ok(())
+/// let events = Events::default();
+/// greet(Name("world".into()), events.clone());
+/// assert_eq!(events.list()[0].message, "Hello, world!");
+/// ```
+#[derive(Clone)]
+pub struct Events {
+    objects: Arc<[ObjectReference]>,
+    destination: Destination,
 }
 
-/// Posts an event of the type `Warning` about one or several objects: see [`event()`].
-///
-/// ```
-/// use kopf::Body;
-/// use kopf::prelude::*;
-///
-/// #[kopf::on::create("kopfexamples")]
-/// fn create_fn(body: Body) -> kopf::Result<()> {
-///     kopf::warn(&body, "QuotaExceeded", format_args!("{} of {} GiB are used.", 11, 10))?;
-///     Ok(())
-/// }
-/// ```
-///
-/// # Errors
-/// Outside of handlers.
-pub fn warn<M>(
-    objs: &(impl Referred<M> + ?Sized),
-    reason: &str,
-    message: impl Display,
-) -> Result<()> {
-    let poster = poster("warn")?;
-    let message = message.to_string();
-    for reference in objs.references()? {
-        poster.warn(&reference, reason, message.clone());
-    }
-    Ok(())
+#[derive(Clone)]
+enum Destination {
+    Operator(Poster),
+    /// In tests of handlers.
+    List(Arc<Mutex<Vec<PostedEvent>>>),
 }
 
-/// Posts an event of the type `Error` about one or several objects: see [`event()`].
-///
-/// The text of the error follows the message. An empty reason is replaced by the name of the
-/// error's type.
-///
-/// ```
-/// use kopf::Body;
-/// use kopf::prelude::*;
-///
-/// #[kopf::on::create("kopfexamples")]
-/// fn create_fn(body: Body) -> kopf::Result<()> {
-///     if let Err(error) = std::fs::read("/etc/database.conf") {
-///         kopf::exception(&body, "NotConfigured", "The configuration is unreadable:", &error)?;
-///     }
-///     Ok(())
-/// }
-/// ```
-///
-/// # Errors
-/// Outside of handlers.
-pub fn exception<M, E: Display + ?Sized>(
-    objs: &(impl Referred<M> + ?Sized),
-    reason: &str,
-    message: impl Display,
-    error: &E,
-) -> Result<()> {
-    let poster = poster("exception")?;
-    let reason = if reason.is_empty() {
-        short_name::<E>()
-    } else {
-        reason
-    };
-    let message = with_error(&message.to_string(), &error.to_string());
-    for reference in objs.references()? {
-        poster.exception(&reference, reason, message.clone());
+/// An event in a test of a handler, from [`Events::list`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PostedEvent {
+    /// The object; empty for the handled object of a test.
+    pub object: ObjectReference,
+    /// The type: `Normal`, `Warning`, `Error`, or any other.
+    pub event_type: String,
+    /// The reason, such as `Created`.
+    pub reason: String,
+    /// The message.
+    pub message: String,
+}
+
+impl Events {
+    /// Returns the events about other objects: one or several.
+    ///
+    /// ```
+    /// use kopf::Events;
+    /// use kopf::prelude::*;
+    ///
+    /// let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "uid": "1"}});
+    /// let events = Events::default();
+    /// events.about(&pod)?.info("Created", "The pod is created.");
+    /// assert_eq!(events.list()[0].object.name.as_deref(), Some("web"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a value is not an object.
+    pub fn about<M>(&self, objects: &(impl Referred<M> + ?Sized)) -> Result<Self, ObjectError> {
+        Ok(Self {
+            objects: objects.references()?.into(),
+            destination: self.destination.clone(),
+        })
     }
-    Ok(())
+
+    /// Posts an event of any type.
+    pub fn post(&self, event_type: &str, reason: &str, message: impl Display) {
+        self.send(event_type, reason, message, |poster, object, message| {
+            poster.event(object, event_type, reason, message);
+        });
+    }
+
+    /// Posts an event of the type `Normal`.
+    pub fn info(&self, reason: &str, message: impl Display) {
+        self.send("Normal", reason, message, |poster, object, message| {
+            poster.info(object, reason, message);
+        });
+    }
+
+    /// Posts an event of the type `Warning`.
+    pub fn warn(&self, reason: &str, message: impl Display) {
+        self.send("Warning", reason, message, |poster, object, message| {
+            poster.warn(object, reason, message);
+        });
+    }
+
+    /// Posts an event of the type `Error`. The text of the error follows the message, for
+    /// [`kopf::Error`](crate::Error) and `anyhow::Error` with its sources. An empty reason is
+    /// replaced by the name of the error's type.
+    pub fn exception<E: Display + ?Sized>(&self, reason: &str, message: impl Display, error: &E) {
+        let reason = match reason {
+            "" => short_name::<E>(),
+            reason => reason,
+        };
+        let message = with_error(&message.to_string(), &format!("{error:#}"));
+        self.send("Error", reason, message, |poster, object, message| {
+            poster.exception(object, reason, message);
+        });
+    }
+
+    /// Returns the events of a test of a handler, which was called with [`Events::default`]; empty
+    /// in operators.
+    pub fn list(&self) -> Vec<PostedEvent> {
+        match &self.destination {
+            Destination::Operator(_) => Vec::new(),
+            Destination::List(list) => list.lock().clone(),
+        }
+    }
+
+    fn send(
+        &self,
+        event_type: &str,
+        reason: &str,
+        message: impl Display,
+        post: impl Fn(&Poster, &ObjectReference, String),
+    ) {
+        let message = message.to_string();
+        for object in &*self.objects {
+            match &self.destination {
+                Destination::Operator(poster) => post(poster, object, message.clone()),
+                Destination::List(list) => list.lock().push(PostedEvent {
+                    object: object.clone(),
+                    event_type: event_type.to_owned(),
+                    reason: reason.to_owned(),
+                    message: message.clone(),
+                }),
+            }
+        }
+    }
+}
+
+/// Events that are collected, for tests of handlers.
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            objects: Arc::new([ObjectReference::default()]),
+            destination: Destination::List(Arc::default()),
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Events").field(&self.objects).finish()
+    }
+}
+
+impl Extract for Events {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        context.object("Events")?;
+        let logger = &context.call("Events")?.logger;
+        Ok(Self {
+            objects: Arc::new([ObjectReference::clone(logger.reference())]),
+            destination: Destination::Operator(logger.poster().clone()),
+        })
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Events")
+    }
 }
 
 fn with_error(message: &str, error: &str) -> String {
@@ -171,16 +222,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn posting_outside_of_handlers_is_an_error() {
-        for result in [
-            event(&json!({}), "Normal", "Reason", "message"),
-            info(&json!({}), "Reason", "message"),
-            warn(&json!({}), "Reason", "message"),
-            exception(&json!({}), "Reason", "message", "error"),
-        ] {
-            let message = result.unwrap_err().to_string();
-            assert!(message.contains("outside of a handler"), "{message}");
-        }
+    fn events_of_tests_are_collected_for_every_object() {
+        let events = Events::default();
+        events.post("Normal", "Seen", "message");
+        events.info("Created", 5);
+        events.warn("Odd", "message");
+        events.exception("", "it failed:", &crate::permanent("no way"));
+        let pod = |name: &str| json!({"kind": "Pod", "metadata": {"name": name}});
+        let pods = events.about(&json!([pod("a"), pod("b")])).unwrap();
+        pods.info("Created", "message");
+        let list = events.list();
+        let seen = list.iter().map(|event| {
+            let name = event.object.name.as_deref().unwrap_or("-");
+            let (kind, reason) = (event.event_type.as_str(), event.reason.as_str());
+            format!("{name} {kind} {reason} {}", event.message)
+        });
+        assert_eq!(
+            seen.collect::<Vec<_>>(),
+            [
+                "- Normal Seen message",
+                "- Normal Created 5",
+                "- Warning Odd message",
+                "- Error Error it failed: no way",
+                "a Normal Created message",
+                "b Normal Created message",
+            ]
+        );
+        assert!(events.about(&json!("text")).is_err());
     }
 
     #[test]
@@ -193,7 +261,7 @@ mod tests {
     #[test]
     fn types_have_short_names() {
         assert_eq!(short_name::<std::num::ParseIntError>(), "ParseIntError");
-        assert_eq!(short_name::<Error>(), "Error");
+        assert_eq!(short_name::<crate::Error>(), "Error");
         assert_eq!(short_name::<Vec<std::io::Error>>(), "Vec");
     }
 }

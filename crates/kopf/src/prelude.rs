@@ -5,8 +5,9 @@
 
 pub use kube::Client;
 pub use serde_json::{Value, json};
+pub use tracing;
 
 pub use crate::extract::{Logger, Name, Retry, Spec, State, Stopped};
 pub use crate::indexing::Index;
 pub use crate::memos::Memo;
-pub use crate::{Diff, Operator, on};
+pub use crate::{ABSENT, Diff, EVERYTHING, Operator, PRESENT, on};

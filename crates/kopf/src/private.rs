@@ -10,6 +10,7 @@ use kopf_core::handler::FunctionId;
 use kopf_core::outcome::HandlerError;
 use kopf_engine::invocation::Function;
 pub use kopf_engine::invocation::{Call, HandlerResult};
+pub use kopf_macros::declared;
 
 pub use crate::definitions::{Builtin, Custom, Definition, Probe};
 use crate::extract::Extract;

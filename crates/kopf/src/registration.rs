@@ -2,11 +2,11 @@
 
 use crate::on::AnyHandler;
 
-/// A handler declared by an attribute macro, with its source location.
+/// The handlers declared by the attributes of a function, with their source location.
 #[derive(Debug)]
 pub struct Registration {
     place: (&'static str, u32, u32),
-    declare: fn() -> AnyHandler,
+    declare: fn() -> Vec<AnyHandler>,
 }
 
 impl Registration {
@@ -15,7 +15,7 @@ impl Registration {
         file: &'static str,
         line: u32,
         column: u32,
-        declare: fn() -> AnyHandler,
+        declare: fn() -> Vec<AnyHandler>,
     ) -> Self {
         Self {
             place: (file, line, column),
@@ -33,7 +33,7 @@ pub(crate) fn registered(group: Option<&str>) -> Vec<AnyHandler> {
     registrations.sort_by_key(|registration| registration.place);
     registrations
         .into_iter()
-        .map(|registration| (registration.declare)())
+        .flat_map(|registration| (registration.declare)())
         .filter(|handler| handler.group() == group)
         .collect()
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// A duration argument: a number of seconds or a [`Duration`].
+/// A duration argument: a number of seconds, or a [`Duration`], such as by
+/// [`kopf::duration!`](crate::duration!).
 ///
 /// ```
 /// use std::time::Duration;
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a duration",
-    label = "a number of seconds or a `Duration` is expected here"
+    label = "a number of seconds, a `Duration` or `kopf::duration!(\"5m\")` is expected here"
 )]
 pub trait IntoDuration {
     /// Converts the value. Negative numbers and NaN are errors.

@@ -6,7 +6,8 @@ use kopf_engine::execution;
 use crate::error::{Error, Result};
 use crate::extract::{Context, Declared, Extract, OptionalExtract, Rejection};
 use crate::handler::SubHandler;
-use crate::on::{self, HandlerBuilder, Sub};
+use crate::on::kinds::Sub;
+use crate::on::{self, HandlerBuilder};
 
 /// The registry of sub-handlers of a handler. For handlers of changes only.
 ///

@@ -157,7 +157,7 @@ fn is_in_namespace(Namespace(namespace): Namespace) -> bool {
 #[kopf::on::validate("pods", registry = "connecting", subresource = "exec", when = is_in_namespace)]
 fn exec(Name(name): Name, Namespace(namespace): Namespace, uid: Option<Uid>) -> kopf::Result<()> {
     assert!(uid.is_none());
-    Err(kopf::denied(format_args!("not into {namespace}/{name}")).code(403))
+    Err(kopf::denied(format!("not into {namespace}/{name}")).code(403))
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,12 @@ fn is_admin(user: UserInfo, operation: Option<Operation>) -> bool {
 }
 
 #[kopf::on::validate("configmaps", registry = "deciding", when = is_admin)]
-#[kopf::on::validate("configmaps", registry = "deciding", id = "others", operation = DELETE)]
+#[kopf::on::validate(
+    "configmaps",
+    registry = "deciding",
+    id = "others",
+    operation = "DELETE"
+)]
 fn decide(old: Option<Old>, new: Option<New>) -> kopf::Result<()> {
     match (old, new) {
         (Some(Old(old)), None) if !old["data"]["keep"].is_null() => {

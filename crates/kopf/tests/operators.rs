@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "failures fail the test")]
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kopf::extract::Rejection;
@@ -11,9 +12,11 @@ use kopf::kube::api::{Api, DynamicObject, ListParams, Patch as ApiPatch, PatchPa
 use kopf::kube::core::{ApiResource, GroupVersionKind};
 use kopf::prelude::*;
 use kopf::serde::Deserialize;
+use kopf::tracing_subscriber::prelude::*;
+use kopf::tracing_subscriber::{fmt, registry};
 use kopf::{
-    Annotations, Body, Child, Conditions, Labels, Meta, Namespace, New, Now, Old, Param, Patch,
-    Reason, Resource, Runtime, Settings, Started, Status, SubHandlers, Uid,
+    Annotations, Body, Child, Children, Conditions, Events, Labels, Meta, Namespace, New, Now, Old,
+    Param, Patch, Reason, Resource, Runtime, Settings, Started, Status, SubHandlers, Uid,
 };
 use kopf_sandbox::Sandbox;
 use kopf_sandbox::manifests::Manifests;
@@ -34,6 +37,21 @@ spec:
       schema:
         openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
 ";
+
+/// The log of a program with its own subscriber.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A sandbox with the CRD of things.
 struct Cluster {
@@ -413,18 +431,16 @@ async fn operators_in_one_process_have_their_own_handlers() {
 
 #[tokio::test(start_paused = true)]
 async fn children_are_adopted_and_events_are_posted_from_handlers() {
-    #[kopf::on::create("things", registry = "children")]
-    async fn parent(body: Body, maps: Api<ConfigMap>) -> kopf::Result<String> {
+    #[kopf::on::create("things")]
+    async fn parent(body: Body, maps: Api<ConfigMap>, events: Events) -> kopf::Result<String> {
         let mut child = ConfigMap::default();
-        kopf::adopt(&mut child, &kopf::Current)?;
+        kopf::adopt(&body, &mut child)?;
         let child = maps.create(&PostParams::default(), &child).await?;
-        kopf::info(&body, "Created", "the child is there")?;
-        kopf::exception(
-            &body,
-            "",
-            "it could have failed:",
-            &kopf::permanent("but did not"),
-        )?;
+        events.about(&child)?.info("Created", "the child is there");
+        let error = kopf::permanent("but did not");
+        events.exception("", "it could have failed:", &error);
+        tracing::info!(pod = "web", "traced");
+        tracing::debug!("not traced");
         Ok(child
             .metadata
             .owner_references
@@ -433,13 +449,19 @@ async fn children_are_adopted_and_events_are_posted_from_handlers() {
             .name)
     }
 
-    #[kopf::on::create("things", registry = "children")]
-    fn blocking(body: Body) -> kopf::Result<()> {
-        kopf::warn(&body, "Blocked", "from a thread")
+    #[kopf::on::create("things")]
+    fn blocking(events: Events) {
+        events.warn("Blocked", "from a thread");
     }
 
+    let log = Log::default();
+    let (writer, layer) = (log.clone(), fmt::layer().with_ansi(false));
+    let layer = layer.with_writer(move || writer.clone());
+    let subscriber = registry().with(layer).with(kopf::events_layer());
+    let _subscribed = tracing::subscriber::set_default(subscriber);
     let cluster = Cluster::start().await;
-    let operator = Operator::builder().registry("children").build().unwrap();
+    let operator = Operator::builder().handlers(kopf::handlers![parent, blocking]);
+    let operator = operator.build().unwrap();
     let running = operator.start(cluster.client.clone()).await.unwrap();
     cluster.create("one", json!({})).await;
     let thing = cluster
@@ -451,6 +473,16 @@ async fn children_are_adopted_and_events_are_posted_from_handlers() {
         .eventually_event("it could have failed: but did not")
         .await;
     cluster.eventually_event("from a thread").await;
+    cluster.eventually_event("traced pod=\"web\"").await;
+    assert!(!cluster.has_event("not traced").await);
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let line = log
+        .lines()
+        .find(|line| line.ends_with("traced pod=\"web\""))
+        .unwrap();
+    let span =
+        r#"handler{kopf.handler="parent" k8s.kind="Thing" k8s.namespace="default" k8s.name="one"}"#;
+    assert!(line.contains(span), "{line}");
     running.stop().await.unwrap();
 }
 
@@ -565,12 +597,12 @@ mod children {
         owns = ["configmaps"],
         registry = "children"
     )]
-    async fn make(retry: Retry, conditions: Conditions) -> kopf::Result<()> {
+    async fn make(retry: Retry, children: Children, conditions: Conditions) -> kopf::Result<()> {
         let child = ConfigMap {
             data: Some([("a".to_owned(), "1".to_owned())].into()),
             ..ConfigMap::default()
         };
-        kopf::apply_child(&kopf::Current, &child).await?;
+        children.apply(&child).await?;
         conditions.set("Made", *retry > 0, "Applied", format!("attempt {retry}"))?;
         if *retry == 0 {
             return Err(kopf::temporary("the child is not seen yet").delay(1_000_000));

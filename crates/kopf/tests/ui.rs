@@ -1,8 +1,7 @@
 //! Programs that the compiler accepts or rejects: attributes, arguments, options.
 //!
-//! The messages are those of the pinned toolchain. After changes, update them with
-//! `TRYBUILD=overwrite cargo test -p kopf --test ui`. The accepted programs are modules of this
-//! test, because trybuild would build all of Kopf again to run them.
+//! The messages are those of the pinned toolchain. After changes, update them with `UI=overwrite
+//! cargo test -p kopf --test ui`. The accepted programs are modules of this test.
 
 #![allow(dead_code, reason = "most of the code is only compiled")]
 #![allow(
@@ -26,6 +25,8 @@ mod names;
 mod options;
 #[path = "ui/pass/overview.rs"]
 mod overview;
+#[path = "ui/rejected.rs"]
+mod rejected;
 #[path = "ui/pass/resources.rs"]
 mod resources;
 #[path = "ui/pass/results.rs"]
@@ -62,5 +63,19 @@ fn declared_handlers_can_be_built() {
 
 #[test]
 fn invalid_programs_fail_with_messages() {
-    trybuild::TestCases::new().compile_fail("tests/ui/fail/*.rs");
+    let differences = rejected::compile(std::path::Path::new("tests/ui/fail")).unwrap();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn attributes_declare_handlers_in_the_order_of_the_list() {
+    #[kopf::on::create("things", id = "made")]
+    #[kopf::on::resume("things", id = "found")]
+    fn first() {}
+    #[kopf::timer("things", interval = "5m")]
+    fn second() {}
+    let handlers = format!("{:?}", kopf::handlers![second, first]);
+    let places = ["second", "made", "found"].map(|name| handlers.find(name).unwrap());
+    assert!(places.is_sorted(), "{handlers}");
+    assert!(kopf::handlers![].is_empty());
 }

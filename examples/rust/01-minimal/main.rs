@@ -8,11 +8,11 @@
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples")]
-async fn create_fn(Spec(spec): Spec, logger: Logger) -> kopf::Result<Value> {
-    logger.info(format_args!("Creating: {spec}"));
+async fn create_fn(Spec(spec): Spec) -> kopf::Result<Value> {
+    tracing::info!("Creating: {spec}");
     Ok(json!({"message": "hello world"}))
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![create_fn])
 }

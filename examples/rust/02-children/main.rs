@@ -13,12 +13,7 @@ use kopf::kube::api::PostParams;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples")]
-async fn create_pod(
-    body: Body,
-    Spec(spec): Spec,
-    pods: Api<Pod>,
-    logger: Logger,
-) -> kopf::Result<Value> {
+async fn create_pod(body: Body, Spec(spec): Spec, pods: Api<Pod>) -> kopf::Result<Value> {
     let duration = spec["duration"]
         .as_str()
         .ok_or_else(|| kopf::permanent("spec.duration must be a string such as 1m"))?;
@@ -35,15 +30,15 @@ async fn create_pod(
         },
     });
     // Sets the name, namespace, labels and owner reference.
-    kopf::adopt(&mut pod, &body)?;
+    kopf::adopt(&body, &mut pod)?;
 
     let pod: Pod = kopf::serde_json::from_value(pod)?;
     let pod = pods.create(&PostParams::default(), &pod).await?;
     let name = pod.metadata.name.unwrap_or_default();
-    logger.info(format_args!("Pod {name} is created."));
+    tracing::info!("Pod {name} is created.");
     Ok(json!({"children": [pod.metadata.uid]}))
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![create_pod])
 }

@@ -41,7 +41,7 @@ async fn hopeless() -> kopf::Result<()> {
 }
 
 /// Counts as succeeded.
-#[kopf::on::create("kopfexamples", errors = IGNORED)]
+#[kopf::on::create("kopfexamples", errors = kopf::ErrorsMode::Ignored)]
 async fn ignored() -> kopf::Result<()> {
     reach_the_machine()?;
     Ok(())
@@ -52,5 +52,7 @@ fn reach_the_machine() -> Result<(), Unreachable> {
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![
+        temporary, permanent, eventual, hopeless, ignored
+    ])
 }

@@ -5,23 +5,22 @@
 //! kubectl describe kex kopf-example-1
 //! ```
 
-use kopf::Body;
+use kopf::Events;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples")]
-async fn create_fn(body: Body, logger: Logger) -> kopf::Result<()> {
+async fn create_fn(events: Events) {
     // Log records are also posted as events, unless the settings disable it.
-    logger.info("Everything is fine so far.");
+    tracing::info!("Everything is fine so far.");
 
-    kopf::event(&body, "SomeType", "SomeReason", "Some message")?;
-    kopf::info(&body, "SomeReason", "Some message")?;
-    kopf::warn(&body, "SomeReason", "Some message")?;
+    events.post("SomeType", "SomeReason", "Some message");
+    events.info("SomeReason", "Some message");
+    events.warn("SomeReason", "Some message");
     if let Err(error) = "one".parse::<u32>() {
-        kopf::exception(&body, "SomeReason", "Some exception:", &error)?;
+        events.exception("SomeReason", "Some exception:", &error);
     }
-    Ok(())
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![create_fn])
 }

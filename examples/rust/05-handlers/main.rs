@@ -11,43 +11,47 @@ use kopf::{New, Old};
 
 /// Called for objects that existed before the operator started.
 #[kopf::on::resume("kopfexamples")]
-async fn resume_fn(logger: Logger) {
-    logger.info("RESUMED");
+async fn resume_fn() {
+    tracing::info!("RESUMED");
 }
 
 #[kopf::on::create("kopfexamples")]
-async fn create_fn(logger: Logger) {
-    logger.info("CREATED");
+async fn create_fn() {
+    tracing::info!("CREATED");
 }
 
 /// Another handler of the same cause; each has its own retries.
 #[kopf::on::create("kopfexamples")]
-async fn create_again(logger: Logger) {
-    logger.info("CREATED AGAIN");
+async fn create_again() {
+    tracing::info!("CREATED AGAIN");
 }
 
 #[kopf::on::update("kopfexamples")]
-async fn update_fn(diff: Diff, logger: Logger) {
+async fn update_fn(diff: Diff) {
     for item in &diff {
         let (operation, field) = (item.operation.as_str(), &item.field);
-        logger.info(format_args!(
-            "UPDATED: {operation} {field}: {} -> {}",
-            item.old, item.new
-        ));
+        tracing::info!("UPDATED: {operation} {field}: {} -> {}", item.old, item.new);
     }
 }
 
 #[kopf::on::field("kopfexamples", field = "spec.field")]
-async fn field_fn(Old(old): Old, New(new): New, logger: Logger) {
-    logger.info(format_args!("FIELD: {old} -> {new}"));
+async fn field_fn(Old(old): Old, New(new): New) {
+    tracing::info!("FIELD: {old} -> {new}");
 }
 
 /// The object is not removed until this handler succeeds.
 #[kopf::on::delete("kopfexamples")]
-async fn delete_fn(logger: Logger) {
-    logger.info("DELETED");
+async fn delete_fn() {
+    tracing::info!("DELETED");
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![
+        resume_fn,
+        create_fn,
+        create_again,
+        update_fn,
+        field_fn,
+        delete_fn
+    ])
 }

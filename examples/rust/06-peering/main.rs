@@ -29,13 +29,11 @@ use kopf::{Reason, Settings};
 
 #[kopf::on::create("kopfexamples")]
 #[kopf::on::update("kopfexamples")]
-async fn handle(reason: Reason, settings: Settings, logger: Logger) {
+async fn handle(reason: Reason, settings: Settings) {
     let priority = settings.peering.priority;
-    logger.info(format_args!(
-        "Handled the {reason} with the priority {priority}."
-    ));
+    tracing::info!("Handled the {reason} with the priority {priority}.");
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![handle])
 }

@@ -6,16 +6,16 @@
 //! kubectl delete kex kopf-example-1
 //! ```
 
-use kopf::Event;
+use kopf::WatchEvent;
 use kopf::prelude::*;
 
 #[kopf::on::event("kopfexamples")]
-async fn event_fn(event: Event, Name(name): Name, logger: Logger) {
+async fn event_fn(event: WatchEvent, Name(name): Name) {
     // Objects that exist when the operator starts are listed; their events have no type.
     let kind = event.kind().unwrap_or("LISTED");
-    logger.info(format_args!("{kind}: {name}"));
+    tracing::info!("{kind}: {name}");
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![event_fn])
 }

@@ -8,5 +8,5 @@
 use kopf_examples::greeter;
 
 fn main() -> std::process::ExitCode {
-    kopf::main_with(greeter::operator())
+    kopf::main(greeter::operator())
 }

@@ -28,7 +28,6 @@ async fn remove_when_old(
     Name(name): Name,
     Now(now): Now,
     pods: Api<Pod>,
-    logger: Logger,
 ) -> kopf::Result<()> {
     let created: Timestamp = body.creation_timestamp().unwrap_or_default().parse()?;
     let age = Duration::try_from(now.duration_since(created)).unwrap_or_default();
@@ -37,7 +36,7 @@ async fn remove_when_old(
         return Err(kopf::temporary("the pod is too young").delay(left));
     }
     pods.delete(&name, &DeleteParams::default()).await?;
-    logger.info("The pod is too old and is deleted.");
+    tracing::info!("The pod is too old and is deleted.");
     Ok(())
 }
 
@@ -45,11 +44,10 @@ async fn remove_when_old(
 fn max_age() -> kopf::Result<Duration> {
     let text = std::env::var("MAX_AGE").unwrap_or_else(|_| "30".to_owned());
     let seconds = text.parse();
-    let seconds =
-        seconds.map_err(|error| kopf::permanent(format_args!("MAX_AGE={text}: {error}")))?;
+    let seconds = seconds.map_err(|error| kopf::permanent(format!("MAX_AGE={text}: {error}")))?;
     Ok(Duration::from_secs(seconds))
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![remove_when_old])
 }

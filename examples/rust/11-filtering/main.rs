@@ -9,38 +9,38 @@ use kopf::Body;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples", labels = {"somelabel": "somevalue"})]
-async fn label_value(logger: Logger) {
-    logger.info("The label has the value.");
+async fn label_value() {
+    tracing::info!("The label has the value.");
 }
 
 #[kopf::on::create("kopfexamples", labels = {"somelabel": PRESENT})]
-async fn label_present(logger: Logger) {
-    logger.info("The label is present.");
+async fn label_present() {
+    tracing::info!("The label is present.");
 }
 
 #[kopf::on::create("kopfexamples", labels = {"otherlabel": ABSENT})]
-async fn label_absent(logger: Logger) {
-    logger.info("The other label is absent.");
+async fn label_absent() {
+    tracing::info!("The other label is absent.");
 }
 
 #[kopf::on::create("kopfexamples", annotations = {"someannotation": "othervalue"})]
-async fn annotation_value(logger: Logger) {
-    logger.info("The annotation has another value.");
+async fn annotation_value() {
+    tracing::info!("The annotation has another value.");
 }
 
 #[kopf::on::create("kopfexamples", when = is_short)]
-async fn function(logger: Logger) {
-    logger.info("The function has returned true.");
+async fn function() {
+    tracing::info!("The function has returned true.");
 }
 
 #[kopf::on::create("kopfexamples", field = "spec.field", value = "value")]
-async fn field_value(logger: Logger) {
-    logger.info("The field has the value.");
+async fn field_value() {
+    tracing::info!("The field has the value.");
 }
 
 #[kopf::on::update("kopfexamples", field = "spec.field", old = "value", new = "changed")]
-async fn field_change(logger: Logger) {
-    logger.info("The field has changed.");
+async fn field_change() {
+    tracing::info!("The field has changed.");
 }
 
 fn is_short(body: &Body) -> bool {
@@ -48,5 +48,13 @@ fn is_short(body: &Body) -> bool {
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![
+        label_value,
+        label_present,
+        label_absent,
+        annotation_value,
+        function,
+        field_value,
+        field_change
+    ])
 }

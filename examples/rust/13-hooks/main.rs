@@ -25,27 +25,27 @@ fn configure(mut settings: SettingsMut) {
 
 // No handler is called before it succeeds.
 #[kopf::on::startup(retries = 5)]
-async fn connect(retry: Retry, logger: Logger) -> kopf::Result<()> {
+async fn connect(retry: Retry) -> kopf::Result<()> {
     if *retry == 0 {
         return Err(kopf::temporary("the database is not ready").delay(0.1));
     }
     let database = DATABASE.get_or_init(|| "db://somewhere".to_owned());
-    logger.info(format_args!("Connected to {database}."));
+    tracing::info!("Connected to {database}.");
     Ok(())
 }
 
 // Does the same as the default login. It is called again when the credentials are rejected, and not
 // called with `--sandbox`.
 #[kopf::on::login(retries = 3)]
-fn login_fn(settings: Settings, logger: Logger) -> Option<Credentials> {
-    logger.info("Logging in.");
+fn login_fn(settings: Settings) -> Option<Credentials> {
+    tracing::info!("Logging in.");
     login_with_service_account(&settings).or_else(|| login_with_kubeconfig(&settings))
 }
 
 #[kopf::on::cleanup]
-fn disconnect(logger: Logger) {
+fn disconnect() {
     if let Some(database) = DATABASE.get() {
-        logger.info(format_args!("Disconnected from {database}."));
+        tracing::info!("Disconnected from {database}.");
     }
 }
 
@@ -60,14 +60,16 @@ fn count() -> u64 {
 }
 
 #[kopf::on::create("kopfexamples")]
-fn create_fn(Name(name): Name, logger: Logger) -> kopf::Result<()> {
+fn create_fn(Name(name): Name) -> kopf::Result<()> {
     let database = DATABASE.get();
     let database = database.ok_or_else(|| kopf::permanent("not connected"))?;
-    logger.info(format_args!("Storing {name} in {database}."));
+    tracing::info!("Storing {name} in {database}.");
     CREATED.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![
+        configure, connect, login_fn, disconnect, now, count, create_fn
+    ])
 }

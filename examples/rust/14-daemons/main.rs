@@ -17,33 +17,25 @@ use kopf::{Live, Patch};
     cancellation_backoff = 1,
     cancellation_timeout = 3
 )]
-async fn background_async(
-    spec: Live<Spec>,
-    stopped: Stopped,
-    logger: Logger,
-    retry: Retry,
-) -> kopf::Result<()> {
-    logger.info("=> Starting to ping things in the background.");
+async fn background_async(spec: Live<Spec>, stopped: Stopped, retry: Retry) -> kopf::Result<()> {
+    tracing::info!("=> Starting to ping things in the background.");
     if *retry == 0 {
         return Err(kopf::temporary("Not now, but soon.").delay(0.1));
     }
     while !stopped.wait(0.5).await {
         // `Live` returns the current spec, not that of the call.
-        logger.info(format_args!(
-            "=> Pinging in a task: field={}",
-            spec.get()["field"]
-        ));
+        tracing::info!("=> Pinging in a task: field={}", spec.get()["field"]);
     }
-    logger.info(format_args!("=> Stopped: {}", stopped.reason()));
+    tracing::info!("=> Stopped: {}", stopped.reason());
     Ok(())
 }
 
 /// A blocking daemon has its own thread, and must check `stopped`.
 #[kopf::daemon("kopfexamples")]
-fn background_sync(stopped: Stopped, patch: Patch, logger: Logger) -> Value {
+fn background_sync(stopped: Stopped, patch: Patch) -> Value {
     let mut pings = 0;
     while !stopped.wait_blocking(0.5) {
-        logger.info("=> Pinging in a thread.");
+        tracing::info!("=> Pinging in a thread.");
         pings += 1;
     }
     // The patch is applied when the function returns.
@@ -52,5 +44,5 @@ fn background_sync(stopped: Stopped, patch: Patch, logger: Logger) -> Value {
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![background_async, background_sync])
 }

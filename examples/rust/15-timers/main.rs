@@ -11,8 +11,8 @@ use kopf::{Patch, Status};
 /// Called every half a second, regardless of the duration of a call, while the object has not
 /// changed for a second.
 #[kopf::timer("kopfexamples", idle = 1, interval = 0.5, sharp = true)]
-fn every_half_second(Spec(spec): Spec, logger: Logger) {
-    logger.info(format_args!("=> Ping: field={}", spec["field"]));
+fn every_half_second(Spec(spec): Spec) {
+    tracing::info!("=> Ping: field={}", spec["field"]);
 }
 
 /// Called once after each change, when the object has not changed for a second.
@@ -34,5 +34,9 @@ async fn counter(Status(status): Status, retry: Retry, patch: Patch) -> kopf::Re
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![
+        every_half_second,
+        after_each_change,
+        counter
+    ])
 }

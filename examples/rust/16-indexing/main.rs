@@ -45,27 +45,26 @@ fn look(
     pods: Index<by_label>,
     running: Index<is_running>,
     looks: Memo<Looks>,
-    logger: Logger,
 ) -> Value {
     looks.write().0 += 1;
     let mut alike = Vec::new();
     for (key, value) in labels.iter() {
         for pod in pods.get(&(key.to_owned(), value.to_owned())).iter() {
             if running.get(pod).contains(&true) {
-                logger.info(format_args!("{} is running.", pod.1));
+                tracing::info!("{} is running.", pod.1);
             }
             alike.push(pod.1.clone());
         }
     }
     alike.sort();
-    logger.info(format_args!(
+    tracing::info!(
         "{} of {} pods have the same labels.",
         alike.len(),
         running.len()
-    ));
+    );
     json!({"alike": alike, "looks": looks.read().0})
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![is_running, by_label, look])
 }

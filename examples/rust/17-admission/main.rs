@@ -14,41 +14,25 @@
 //! The API server of a remote cluster must be able to reach this machine: see
 //! docs/webhook-servers.md.
 
-use std::sync::Arc;
-
 use kopf::prelude::*;
 use kopf::webhooks::Server;
-use kopf::{DryRun, Patch, SettingsMut, Status, UserInfo, Warnings};
-
-#[kopf::on::startup]
-fn configure(mut settings: SettingsMut) {
-    // Announces the Service of its pod in a cluster, otherwise the address at which a local cluster reaches this
-    // process; generates a certificate.
-    settings.admission.server = Some(Arc::new(Server::auto()));
-    // The name of the webhook configurations, which the operator keeps up to date.
-    settings.admission.managed = Some("auto.kopf.dev".to_owned());
-}
+use kopf::{DryRun, Patch, Status, UserInfo, Warnings};
 
 /// Denies one value and warns about another.
-#[kopf::on::validate("kopfexamples", operations = [CREATE, UPDATE])]
-fn check(
-    Spec(spec): Spec,
-    DryRun(dry_run): DryRun,
-    warnings: Warnings,
-    logger: Logger,
-) -> kopf::Result<()> {
+#[kopf::on::validate("kopfexamples", operations = ["CREATE", "UPDATE"])]
+fn check(Spec(spec): Spec, DryRun(dry_run): DryRun, warnings: Warnings) -> kopf::Result<()> {
     if spec["field"] == "wrong" {
         return Err(kopf::denied("This field is wrong.").code(499));
     }
     if spec["field"] == "value" {
         warnings.push("the value is the one from the examples");
     }
-    logger.info(format_args!("Admitted; dry run: {dry_run}."));
+    tracing::info!("Admitted; dry run: {dry_run}.");
     Ok(())
 }
 
 /// Adds a label and a default.
-#[kopf::on::mutate("kopfexamples", operation = CREATE)]
+#[kopf::on::mutate("kopfexamples", operation = "CREATE")]
 fn fill_in(user: UserInfo, Spec(spec): Spec, patch: Patch) {
     // Usernames can contain characters that are invalid in labels.
     let creator = user.username().unwrap_or_default().replace(':', "-");
@@ -59,13 +43,13 @@ fn fill_in(user: UserInfo, Spec(spec): Spec, patch: Patch) {
 }
 
 /// Denies the deletion of annotated objects to users who are not administrators.
-#[kopf::on::validate("kopfexamples", operation = DELETE, annotations = {"keep": PRESENT})]
+#[kopf::on::validate("kopfexamples", operation = "DELETE", annotations = {"keep": PRESENT})]
 fn keep(user: UserInfo, Name(name): Name) -> kopf::Result<()> {
     if user.groups().any(|group| group == "system:masters") {
         return Ok(());
     }
     let who = user.username().unwrap_or("you");
-    Err(kopf::denied(format_args!("{who} may not delete {name}.")).code(403))
+    Err(kopf::denied(format!("{who} may not delete {name}.")).code(403))
 }
 
 /// The status subresource has its own webhook.
@@ -78,5 +62,11 @@ fn check_status(Status(status): Status) -> kopf::Result<()> {
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    let operator = Operator::builder()
+        .handlers(kopf::handlers![check, fill_in, keep, check_status])
+        // The server announces the Service of its pod in a cluster, otherwise the address at which a
+        // local cluster reaches this process, and generates a certificate. The name is that of the
+        // webhook configurations, which the operator keeps up to date.
+        .webhooks(Server::auto(), "auto.kopf.dev");
+    kopf::main(operator)
 }

@@ -21,14 +21,14 @@ struct Seen {
 }
 
 #[kopf::on::startup]
-async fn startup_fn(mut settings: SettingsMut, logger: Logger) {
+async fn startup_fn(mut settings: SettingsMut) {
     settings.execution.default_backoff = Duration::from_secs(1);
-    logger.info("STARTED");
+    tracing::info!("STARTED");
 }
 
 #[kopf::on::cleanup]
-async fn cleanup_fn(logger: Logger) {
-    logger.info("CLEANED UP");
+async fn cleanup_fn() {
+    tracing::info!("CLEANED UP");
 }
 
 #[kopf::on::probe]
@@ -48,22 +48,17 @@ async fn event_fn(memo: Memo<Seen>) {
 }
 
 #[kopf::on::resume("kopfexamples")]
-async fn resume_fn(logger: Logger) {
-    logger.info("RESUMED");
+async fn resume_fn() {
+    tracing::info!("RESUMED");
 }
 
 #[kopf::on::create("kopfexamples")]
-async fn create_fn(
-    Spec(spec): Spec,
-    fields: Index<by_field>,
-    subs: SubHandlers,
-    logger: Logger,
-) -> Value {
-    logger.info("CREATED");
+async fn create_fn(Spec(spec): Spec, fields: Index<by_field>, subs: SubHandlers) -> Value {
+    tracing::info!("CREATED");
     for item in spec["items"].as_array().into_iter().flatten() {
         let item = item.as_str().unwrap_or("unnamed").to_owned();
-        subs.register(item.clone(), async move |logger: Logger| {
-            logger.info(format_args!("HANDLED {item}"));
+        subs.register(item.clone(), async move || {
+            tracing::info!("HANDLED {item}");
         });
     }
     let field = spec["field"].as_str().unwrap_or_default();
@@ -71,33 +66,33 @@ async fn create_fn(
 }
 
 #[kopf::on::update("kopfexamples")]
-async fn update_fn(diff: Diff, logger: Logger) {
-    logger.info(format_args!("UPDATED: {diff}"));
+async fn update_fn(diff: Diff) {
+    tracing::info!("UPDATED: {diff}");
 }
 
 #[kopf::on::field("kopfexamples", field = "spec.field")]
-async fn field_fn(Old(old): Old, New(new): New, logger: Logger) {
-    logger.info(format_args!("FIELD: {old} -> {new}"));
+async fn field_fn(Old(old): Old, New(new): New) {
+    tracing::info!("FIELD: {old} -> {new}");
 }
 
 #[kopf::on::delete("kopfexamples")]
-async fn delete_fn(logger: Logger) {
-    logger.info("DELETED");
+async fn delete_fn() {
+    tracing::info!("DELETED");
 }
 
 /// Runs for as long as the object exists.
 #[kopf::daemon("kopfexamples", cancellation_timeout = 3)]
-async fn monitor(spec: Live<Spec>, stopped: Stopped, logger: Logger) {
-    logger.info("MONITORED");
+async fn monitor(spec: Live<Spec>, stopped: Stopped) {
+    tracing::info!("MONITORED");
     let mut last = Value::Null;
     while !stopped.wait(0.1).await {
         let field = spec.get()["field"].clone();
         if field != last {
-            logger.info(format_args!("SEEN: {field}"));
+            tracing::info!("SEEN: {field}");
             last = field;
         }
     }
-    logger.info("NOT MONITORED");
+    tracing::info!("NOT MONITORED");
 }
 
 #[kopf::timer("kopfexamples", interval = 1)]
@@ -109,5 +104,8 @@ async fn tick(memo: Memo<Seen>, patch: Patch) {
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![
+        startup_fn, cleanup_fn, objects, by_field, event_fn, resume_fn, create_fn, update_fn,
+        field_fn, delete_fn, monitor, tick
+    ])
 }

@@ -51,7 +51,6 @@ struct Created {
 async fn create_fn(
     evc: Object<EphemeralVolumeClaim>,
     pvcs: Api<PersistentVolumeClaim>,
-    logger: Logger,
 ) -> kopf::Result<Created> {
     let size = required(&evc)?;
     let mut pvc = json!({
@@ -62,7 +61,7 @@ async fn create_fn(
         },
     });
     // Sets the same name, which pods refer to, the labels, and the owner reference.
-    Adoption::default().strict().adopt(&mut pvc, &evc)?;
+    Adoption::default().strict().apply(&evc, &mut pvc)?;
 
     let pvc = kopf::serde_json::from_value(pvc)?;
     let created = match pvcs.create(&PostParams::default(), &pvc).await {
@@ -77,7 +76,7 @@ async fn create_fn(
         }
         created => created?,
     };
-    logger.info(format_args!("PVC {} is created.", created.name_any()));
+    tracing::info!("PVC {} is created.", created.name_any());
     Ok(Created {
         pvc_name: created.name_any(),
     })
@@ -88,19 +87,18 @@ async fn update_fn(
     evc: Object<EphemeralVolumeClaim>,
     pvcs: Api<PersistentVolumeClaim>,
     patch: Patch,
-    logger: Logger,
 ) -> kopf::Result<()> {
     let size = required(&evc)?;
     let Some(name) = pvc_name(&evc) else {
         // The object was created without a size.
-        let created = create_fn(evc, pvcs, logger).await?;
+        let created = create_fn(evc, pvcs).await?;
         patch.status().set("create_fn", created);
         return Ok(());
     };
     let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});
     let params = PatchParams::default();
     pvcs.patch(name, &params, &PatchOf::Merge(patch)).await?;
-    logger.info(format_args!("PVC {name} is resized to {size}."));
+    tracing::info!("PVC {name} is resized to {size}.");
     Ok(())
 }
 
@@ -110,7 +108,6 @@ async fn relabel(
     evc: Object<EphemeralVolumeClaim>,
     diff: Diff,
     pvcs: Api<PersistentVolumeClaim>,
-    logger: Logger,
 ) -> kopf::Result<()> {
     let Some(name) = pvc_name(&evc) else {
         return Ok(()); // `create_fn` copies the labels.
@@ -118,7 +115,7 @@ async fn relabel(
     let patch = json!({"metadata": {"labels": diff.merge_patch()}});
     let params = PatchParams::default();
     pvcs.patch(name, &params, &PatchOf::Merge(patch)).await?;
-    logger.info(format_args!("PVC {name} is relabelled."));
+    tracing::info!("PVC {name} is relabelled.");
     Ok(())
 }
 
@@ -130,7 +127,6 @@ async fn expire(
     pods: Api<Pod>,
     Now(now): Now,
     patch: Patch,
-    logger: Logger,
 ) -> kopf::Result<()> {
     let status = evc.status.clone().unwrap_or_default();
     let was_used = status.in_use == Some(true);
@@ -151,9 +147,7 @@ async fn expire(
     let limit = evc.spec.expires_after.unwrap_or(u64::MAX);
     let unused = u64::try_from(now.duration_since(since).as_secs()).unwrap_or_default();
     if unused >= limit {
-        logger.info(format_args!(
-            "Unused for {limit} seconds: deleting the claim."
-        ));
+        tracing::info!("Unused for {limit} seconds: deleting the claim.");
         // A new object of the same name has another uid, and is kept.
         let same_uid = Preconditions {
             uid: evc.metadata.uid.clone(),
@@ -200,5 +194,5 @@ fn uses(pod: &Pod, claim: &str) -> bool {
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![create_fn, update_fn, relabel, expire])
 }

@@ -67,12 +67,7 @@ async fn announce(patch: Patch) {
 /// Runs after `announce`. A retry skips pods that exist.
 #[kopf::on::create(LoadTest)]
 #[kopf::on::update(LoadTest, field = "spec")]
-async fn execute(
-    test: Object<LoadTest>,
-    pods: Api<Pod>,
-    patch: Patch,
-    logger: Logger,
-) -> kopf::Result<()> {
+async fn execute(test: Object<LoadTest>, pods: Api<Pod>, patch: Patch) -> kopf::Result<()> {
     let generation = test.metadata.generation.unwrap_or_default();
     let outdated = format!("{TEST}={},{GENERATION}!={generation}", uid(&test));
     let outdated = ListParams::default().labels(&outdated);
@@ -88,7 +83,7 @@ async fn execute(
             created => drop(created?),
         }
     }
-    logger.info(format_args!("{} pods are created.", names.len()));
+    tracing::info!("{} pods are created.", names.len());
     patch
         .status()
         .set("state", "executing")
@@ -134,7 +129,7 @@ async fn count(pod: Object<Pod>, pods: Api<Pod>, tests: Api<LoadTest>) -> kopf::
 
 /// Sets the final state of a test.
 #[kopf::on::field(LoadTest, field = "status.over")]
-async fn conclude(test: Object<LoadTest>, patch: Patch, logger: Logger) {
+async fn conclude(test: Object<LoadTest>, patch: Patch) {
     let Some(over) = test.status.as_ref().and_then(|status| status.over.as_ref()) else {
         return;
     };
@@ -146,7 +141,7 @@ async fn conclude(test: Object<LoadTest>, patch: Patch, logger: Logger) {
         Over { succeeded, .. } if *succeeded >= test.spec.replicas => "finished",
         _ => return,
     };
-    logger.info(format_args!("The load test is {state}."));
+    tracing::info!("The load test is {state}.");
     patch.status().set("state", state);
 }
 
@@ -178,7 +173,7 @@ fn pod(test: &LoadTest, generation: i64, number: usize) -> kopf::Result<Pod> {
             }],
         },
     });
-    Adoption::default().adopt(&mut pod, test)?;
+    Adoption::default().apply(test, &mut pod)?;
     Ok(kopf::serde_json::from_value(pod)?)
 }
 
@@ -199,5 +194,5 @@ fn is_over(phase: &Value) -> bool {
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![announce, execute, count, conclude])
 }

@@ -21,7 +21,7 @@ use kopf::tracing::{Event, Subscriber};
 use kopf::tracing_subscriber::Layer;
 use kopf::tracing_subscriber::filter::LevelFilter;
 use kopf::tracing_subscriber::layer::Context;
-use kopf::{Object, Patch};
+use kopf::{Events, Object, Patch};
 
 /// Greets by hand, or as an operator
 #[derive(Debug, Parser)]
@@ -74,14 +74,14 @@ struct GreetingStatus {
 async fn greet(
     greeting: Object<Greeting>,
     State(greeter): State<Greeter>,
+    events: Events,
     patch: Patch,
-) -> kopf::Result<()> {
+) {
     let message = greeter.greet(&greeting.spec.name);
-    kopf::info(&greeting, "Greeted", &message)?;
+    events.info("Greeted", &message);
     patch.status().merge(GreetingStatus {
         message: Some(message),
     });
-    Ok(())
 }
 
 /// A log layer that counts records.
@@ -103,7 +103,9 @@ fn main() -> ExitCode {
         Command::Greet { name } => print_line(&greeter.greet(&name)),
         Command::Operator(commands) => {
             let problems = Counter::default();
-            let operator = Operator::builder().handlers_from_macros().state(greeter);
+            let operator = Operator::builder()
+                .handlers(kopf::handlers![greet])
+                .state(greeter);
             let program =
                 Program::new(operator).layer(problems.clone().with_filter(LevelFilter::WARN));
             let code = program.execute(commands);

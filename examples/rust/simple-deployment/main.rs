@@ -43,7 +43,7 @@ async fn create_function(
     });
 
     // Sets the namespace, the labels, a name prefix, and the owner reference.
-    kopf::adopt(&mut pod, &body)?;
+    kopf::adopt(&body, &mut pod)?;
 
     let pod = kopf::serde_json::from_value(pod)?;
     let pod = pods.create(&PostParams::default(), &pod).await?;
@@ -52,5 +52,5 @@ async fn create_function(
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![create_function])
 }

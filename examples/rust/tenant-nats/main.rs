@@ -20,23 +20,19 @@ async fn create_server(
     nats: Object<Nats>,
     services: Api<Service>,
     patch: Patch,
-    logger: Logger,
 ) -> kopf::Result<()> {
     let name = format!("nats-{}", nats.name_any());
     let mut service = json!({
         "metadata": {"name": name},
         "spec": {"selector": {"nats": nats.name_any()}, "ports": [{"port": 4222}]},
     });
-    kopf::adopt(&mut service, &nats)?;
+    kopf::adopt(&nats, &mut service)?;
     let service = kopf::serde_json::from_value(service)?;
     match services.create(&PostParams::default(), &service).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         created => drop(created?),
     }
-    logger.info(format_args!(
-        "The server of {} is created.",
-        nats.spec.storage
-    ));
+    tracing::info!("The server of {} is created.", nats.spec.storage);
     let namespace = nats.namespace().unwrap_or_default();
     let url = format!("nats://{name}.{namespace}.svc:4222");
     patch.status().set("url", url);
@@ -45,17 +41,14 @@ async fn create_server(
 
 /// Releases external resources of the server. Kubernetes deletes the Service with its owner.
 #[kopf::on::delete(Nats)]
-async fn remove_server(nats: Object<Nats>, logger: Logger) {
-    logger.info(format_args!(
-        "The server of {} is deleted.",
-        nats.spec.storage
-    ));
+async fn remove_server(nats: Object<Nats>) {
+    tracing::info!("The server of {} is deleted.", nats.spec.storage);
 }
 
 /// Several operators handle NATS objects, so this one uses its own finalizer.
 fn main() -> std::process::ExitCode {
-    let operator = Operator::builder().handlers_from_macros();
-    kopf::main_with(operator.settings(|settings| {
+    let operator = Operator::builder().handlers(kopf::handlers![create_server, remove_server]);
+    kopf::main(operator.settings(|settings| {
         settings.persistence.finalizer = String::from("nats.kopf.dev/server");
     }))
 }

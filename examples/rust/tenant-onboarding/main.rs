@@ -26,20 +26,19 @@ use kopf_examples::tenants::{BlobStorage, Nats, NatsSpec, Tenant};
 async fn create_blob_storage(
     tenant: Object<Tenant>,
     storages: Api<ConfigMap>,
-    logger: Logger,
 ) -> kopf::Result<BlobStorage> {
     let mut storage = ConfigMap::default();
     storage.metadata.name = Some(format!("{}-blobs", tenant.name_any()));
-    kopf::adopt(&mut storage, &tenant)?;
+    kopf::adopt(&tenant, &mut storage)?;
     let name = provide(&storages, &storage, &tenant).await?;
-    logger.info(format_args!("Step 1: the blob storage {name} is created."));
+    tracing::info!("Step 1: the blob storage {name} is created.");
     Ok(BlobStorage { name })
 }
 
 /// Handlers are called in order, but the second one does not wait for retries of the first one.
 /// Therefore, it checks the result of the first one.
 #[kopf::on::create(Tenant)]
-async fn create_nats(tenant: Object<Tenant>, all: Api<Nats>, logger: Logger) -> kopf::Result<()> {
+async fn create_nats(tenant: Object<Tenant>, all: Api<Nats>) -> kopf::Result<()> {
     let status = tenant.status.clone().unwrap_or_default();
     let Some(storage) = status.create_blob_storage else {
         return Err(kopf::temporary("the blob storage is not created yet").delay(1));
@@ -48,9 +47,9 @@ async fn create_nats(tenant: Object<Tenant>, all: Api<Nats>, logger: Logger) -> 
         storage: storage.name,
     };
     let mut nats = Nats::new(&tenant.name_any(), spec);
-    kopf::adopt(&mut nats, &tenant)?;
+    kopf::adopt(&tenant, &mut nats)?;
     let name = provide(&all, &nats, &tenant).await?;
-    logger.info(format_args!("Step 2: the NATS object {name} is created."));
+    tracing::info!("Step 2: the NATS object {name} is created.");
     Ok(())
 }
 
@@ -59,12 +58,12 @@ async fn create_nats(tenant: Object<Tenant>, all: Api<Nats>, logger: Logger) -> 
 /// The other operator handles the changes of NATS objects and stores its progress there. Event
 /// handlers store nothing, so the two operators do not interfere.
 #[kopf::on::event(Nats, field = "status.url", value = PRESENT)]
-async fn copy_url(nats: Object<Nats>, tenants: Api<Tenant>, logger: Logger) -> kopf::Result<()> {
+async fn copy_url(nats: Object<Nats>, tenants: Api<Tenant>) -> kopf::Result<()> {
     let owner = nats.owner_references().first();
     let Some(owner) = owner.filter(|owner| owner.kind == "Tenant") else {
         return Ok(()); // NATS objects can have other owners.
     };
-    logger.info(format_args!("The NATS of tenant {} is ready.", owner.name));
+    tracing::info!("The NATS of tenant {} is ready.", owner.name);
     let url = nats.status.as_ref().and_then(|status| status.url.as_ref());
     let patch = PatchOf::Merge(json!({"status": {"nats": url}}));
     let params = PatchParams::default();
@@ -77,10 +76,8 @@ async fn copy_url(nats: Object<Nats>, tenants: Api<Tenant>, logger: Logger) -> k
 
 /// Completes the onboarding.
 #[kopf::on::field(Tenant, field = "status.nats", new = PRESENT)]
-async fn complete(New(nats): New<String>, patch: Patch, logger: Logger) {
-    logger.info(format_args!(
-        "Step 3: the tenant is ready, with NATS at {nats}."
-    ));
+async fn complete(New(nats): New<String>, patch: Patch) {
+    tracing::info!("Step 3: the tenant is ready, with NATS at {nats}.");
     patch.status().set("phase", "ready");
 }
 
@@ -105,5 +102,10 @@ where
 }
 
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    kopf::main(kopf::handlers![
+        create_blob_storage,
+        create_nats,
+        copy_url,
+        complete
+    ])
 }

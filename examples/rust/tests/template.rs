@@ -17,7 +17,7 @@ const MANIFESTS: &str = include_str!("../../../crates/kopf-shipping/templates/ru
 #[allow(clippy::print_stdout, clippy::print_stderr)] // it is a test
 fn main() -> ExitCode {
     if std::env::var_os(OPERATOR).is_some() {
-        return kopf::main_with(project::operator());
+        return kopf::main(project::operator());
     }
     match manifests() {
         Ok(printed) if printed == MANIFESTS.replace("@NAME@", "my-operator") => ExitCode::SUCCESS,

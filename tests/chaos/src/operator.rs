@@ -7,7 +7,7 @@ use std::time::Duration;
 use kopf::OperatorBuilder;
 use kopf::extract::{Context, Extract, Rejection};
 use kopf::prelude::*;
-use kopf::{Event, EventType, New, Patch, Reason, SubHandlers, Uid};
+use kopf::{EventType, New, Patch, Reason, SubHandlers, Uid, WatchEvent};
 
 use crate::ledger::{Entry, Reporter, Step};
 
@@ -16,7 +16,7 @@ pub(crate) fn main() -> ExitCode {
     let Ok(reporter) = Reporter::connect() else {
         return ExitCode::FAILURE;
     };
-    kopf::main_with(builder(reporter))
+    kopf::main(builder(reporter))
 }
 
 /// Returns the operator, with timeouts that are short enough for a test of some minutes.
@@ -162,7 +162,7 @@ fn fields(Uid(uid): Uid, Spec(spec): Spec) -> (String, Value) {
 }
 
 #[kopf::on::event("kopfexamples")]
-fn watch(event: Event, Spec(spec): Spec, Uid(uid): Uid, index: Index<fields>, call: Call) {
+fn watch(event: WatchEvent, Spec(spec): Spec, Uid(uid): Uid, index: Index<fields>, call: Call) {
     let indexed: Vec<Value> = index.get(&uid).iter().cloned().collect();
     let expected: &[Value] = match event.event_type {
         EventType::Deleted => &[],

@@ -71,14 +71,13 @@ struct PlainSpec {
 }
 
 #[kopf::on::create(Greeting)]
-async fn greet(greeting: kopf::Object<Greeting>, patch: kopf::Patch) -> kopf::Result<()> {
+async fn greet(greeting: kopf::Object<Greeting>, patch: kopf::Patch, events: kopf::Events) {
     let name = greeting.spec.full_name.as_deref().unwrap_or("world");
     patch.status().merge(GreetingStatus {
         message: Some(format!("Hello, {name}!")),
         tone: Some(Tone::Polite),
     });
-    kopf::info(&greeting, "Greeted", name)?;
-    Ok(())
+    events.info("Greeted", name);
 }
 
 #[kopf::on::event(Limit)]
@@ -115,7 +114,9 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let args = Args::parse();
     let tone = if args.rude { Tone::Rude } else { Tone::Polite };
-    let operator = Operator::builder().handlers_from_macros().state(tone);
+    let operator = Operator::builder()
+        .handlers(kopf::handlers![greet, limited, seen, sized])
+        .state(tone);
     let Command::Operator(commands) = args.command;
     Program::new(operator).execute(commands)
 }

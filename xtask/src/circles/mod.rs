@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use self::references::Source;
 
 /// The crates without circles.
-pub(crate) const CRATES: &[&str] = &["kopf-client", "kopf-engine"];
+pub(crate) const CRATES: &[&str] = &["kopf", "kopf-client", "kopf-engine"];
 
 /// The place of a reference: a file and its line.
 type Place = String;

@@ -84,19 +84,19 @@ impl Project {
     fn filled(&self, template: &str) -> String {
         let module = self.name.replace('-', "_");
         let version = env!("CARGO_PKG_VERSION");
-        let dependency = |package: &str| match &self.origin {
-            Origin::Released => format!("{version:?}"),
+        let source = |package: &str| match &self.origin {
+            Origin::Released => format!("version = {version:?}"),
             Origin::Sources(root) => {
                 let path = root.join("crates").join(package);
-                format!("{{ path = {:?} }}", path.display().to_string())
+                format!("path = {:?}", path.display().to_string())
             }
         };
         template
             .replace("@NAME@", &self.name)
             .replace("@MODULE@", &module)
             .replace("@VERSION@", version)
-            .replace("@KOPF@", &dependency("kopf"))
-            .replace("@KOPF_TESTING@", &dependency("kopf-testing"))
+            .replace("@KOPF@", &source("kopf"))
+            .replace("@KOPF_TESTING@", &source("kopf-testing"))
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
         project.origin = Origin::Sources(PathBuf::from("/src/kopf"));
         let files = project.files().unwrap();
         let manifest = files.iter().find(|file| file.path == "Cargo.toml").unwrap();
-        let expected = "kopf = { path = \"/src/kopf/crates/kopf\" }";
+        let expected = "kopf = { path = \"/src/kopf/crates/kopf\", features = [\"latest\"] }";
         assert!(manifest.content.contains(expected), "{}", manifest.content);
     }
 

@@ -55,7 +55,7 @@ impl<D: IntoDuration> Delay for D {
 
 impl<D: IntoDuration, E: IntoError> Delay for Result<D, E> {
     fn into_delay(self) -> Result<Duration, BoxError> {
-        let delay = self.map_err(IntoError::into_error)?;
+        let delay = self.map_err(|error| error.into_error().into_boxed())?;
         Ok(delay.into_duration()?)
     }
 }

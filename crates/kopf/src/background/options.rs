@@ -3,7 +3,8 @@
 use kopf_core::handler::{Cancellation, HandlerKind, Timing};
 
 use super::delay::InitialDelay;
-use crate::on::{Check, ForObjects, HandlerBuilder, Kind, Retried};
+use crate::on::kinds::{ForObjects, Kind, Retried};
+use crate::on::{Check, HandlerBuilder};
 use crate::seconds::IntoDuration;
 
 /// Handlers of [`daemon`](super::daemon()).
@@ -168,7 +169,7 @@ mod tests {
     use crate::extract::Front;
     use crate::on::AnyHandler;
     use crate::prelude::*;
-    use crate::{Event, Live, PRESENT, Status, SubHandlers};
+    use crate::{Live, PRESENT, Status, SubHandlers, WatchEvent};
 
     async fn run(_: Stopped, _: Live<Spec>) {}
 
@@ -245,7 +246,7 @@ mod tests {
         fn maybe(_: Option<Stopped>) {}
         fn diff(_: Diff) {}
         fn subs(_: SubHandlers) {}
-        fn event(_: Event) {}
+        fn event(_: WatchEvent) {}
         let message = |handler: AnyHandler| build(handler).unwrap_err();
         assert!(message(on::create("x", stopped).into()).contains("daemons and timers only"));
         assert!(message(on::event("x", live).into()).contains("daemons and timers only"));

@@ -2,10 +2,10 @@
 //! `crd`, `rbac` and `manifests`; environment variables such as `KOPF_RUN_*`; logs, signals, exit
 //! codes.
 //!
-//! [`main`] runs handlers declared by attribute macros. [`main_with`] accepts an operator with
-//! state or other settings, or a [`Program`] with its own version and log layers. [`Commands`] are
-//! for programs with their own commands and options. All of them own the process: its runtime, log
-//! and signals. Other programs use [`crate::Operator`] directly.
+//! [`main`] runs handlers, an operator with state or other settings, or a [`Program`] with its own
+//! version and log layers. [`Commands`] are for programs with their own commands and options. All
+//! of them own the process: its runtime, log and signals. Other programs use [`crate::Operator`]
+//! directly.
 
 mod args;
 mod command;
@@ -30,9 +30,9 @@ pub use self::freezing::{FreezeArgs, Order, ResumeArgs};
 #[doc(hidden)]
 pub use self::manifests::PeeringArgs;
 pub use self::program::{Commands, Program};
-use crate::Operator;
 
-/// Runs the command line of an operator whose handlers are declared by attribute macros.
+/// Runs the command line of an operator: its handlers, an operator with state or other settings, or
+/// a [`Program`].
 ///
 /// ```no_run
 /// use kopf::prelude::*;
@@ -44,7 +44,7 @@ use crate::Operator;
 /// }
 ///
 /// fn main() -> std::process::ExitCode {
-///     kopf::main()
+///     kopf::main(kopf::handlers![create_fn])
 /// }
 /// ```
 ///
@@ -52,24 +52,12 @@ use crate::Operator;
 /// --sandbox -f crd.yaml -f obj.yaml` needs no cluster. `--help` lists all options. Do not call it
 /// in an async function: it starts its own runtime.
 ///
-/// # Exit codes
-///
-/// 0 after the first SIGINT, SIGTERM or SIGHUP, when the operator has stopped; 1 after an error, a
-/// second signal, or if an async handler blocks the shutdown; 2 on invalid arguments.
-pub fn main() -> ExitCode {
-    main_with(Operator::builder().handlers_from_macros())
-}
-
-/// Like [`main`], for an operator with explicit handlers, shared state or other settings, or for a
-/// [`Program`].
-///
-/// The command line overrides the builder: `-A` and `-n` replace its namespaces. If neither sets
-/// namespaces, the whole cluster is served.
+/// With shared state or other settings, pass an operator. The command line overrides it: `-A` and
+/// `-n` replace its namespaces. If neither sets namespaces, the whole cluster is served.
 ///
 /// ```no_run
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};
-/// use std::time::Duration;
 /// use kopf::prelude::*;
 ///
 /// type Counter = Arc<AtomicU64>;
@@ -81,12 +69,17 @@ pub fn main() -> ExitCode {
 ///
 /// fn main() -> std::process::ExitCode {
 ///     let operator = Operator::builder()
-///         .handlers_from_macros()
+///         .handlers(kopf::handlers![create_fn])
 ///         .state(Counter::default())
-///         .settings(|settings| settings.execution.default_backoff = Duration::from_secs(10));
-///     kopf::main_with(operator)
+///         .settings(|settings| settings.execution.default_backoff = kopf::duration!("10s"));
+///     kopf::main(operator)
 /// }
 /// ```
-pub fn main_with(program: impl Into<Program>) -> ExitCode {
+///
+/// # Exit codes
+///
+/// 0 after the first SIGINT, SIGTERM or SIGHUP, when the operator has stopped; 1 after an error, a
+/// second signal, or if an async handler blocks the shutdown; 2 on invalid arguments.
+pub fn main(program: impl Into<Program>) -> ExitCode {
     program.into().main()
 }

@@ -13,6 +13,7 @@ use super::args::Command;
 use super::command::{self, Task};
 use super::running;
 use crate::OperatorBuilder;
+use crate::on::AnyHandler;
 
 /// A log layer, boxed until the log is installed.
 pub(super) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
@@ -20,11 +21,14 @@ pub(super) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 /// The program of an operator: the operator, a version, and log layers.
 ///
 /// ```no_run
-/// use kopf::Operator;
 /// use kopf::cli::Program;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn() {}
 ///
 /// fn main() -> std::process::ExitCode {
-///     Program::new(Operator::builder().handlers_from_macros())
+///     Program::new(Operator::builder().handlers(kopf::handlers![create_fn]))
 ///         .version(env!("CARGO_PKG_VERSION"))
 ///         .main()
 /// }
@@ -79,7 +83,7 @@ impl Program {
     /// }
     ///
     /// fn main() -> std::process::ExitCode {
-    ///     Program::new(Operator::builder().handlers_from_macros())
+    ///     Program::new(Operator::builder())
     ///         .layer(Alarms.with_filter(LevelFilter::ERROR))
     ///         .main()
     /// }
@@ -127,6 +131,12 @@ impl From<OperatorBuilder> for Program {
     }
 }
 
+impl From<Vec<AnyHandler>> for Program {
+    fn from(handlers: Vec<AnyHandler>) -> Self {
+        Self::new(OperatorBuilder::default().handlers(handlers))
+    }
+}
+
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program")
@@ -167,13 +177,15 @@ impl fmt::Debug for Program {
 /// struct Database(String);
 ///
 /// #[kopf::on::create("kopfexamples")]
-/// async fn create_fn(State(Database(url)): State<Database>, logger: Logger) {
-///     logger.info(format_args!("Connecting to {url}"));
+/// async fn create_fn(State(Database(url)): State<Database>) {
+///     tracing::info!("Connecting to {url}");
 /// }
 ///
 /// fn main() -> std::process::ExitCode {
 ///     let args = Args::parse();
-///     let operator = Operator::builder().handlers_from_macros().state(Database(args.database));
+///     let operator = Operator::builder()
+///         .handlers(kopf::handlers![create_fn])
+///         .state(Database(args.database));
 ///     match args.command {
 ///         Command::Migrate => std::process::ExitCode::SUCCESS,
 ///         Command::Operator(commands) => Program::new(operator).execute(commands),

@@ -72,13 +72,13 @@ pub struct DryRun(pub bool);
 /// use kopf::UserInfo;
 /// use kopf::prelude::*;
 ///
-/// #[kopf::on::validate("kopfexamples", operation = DELETE)]
+/// #[kopf::on::validate("kopfexamples", operation = "DELETE")]
 /// fn only_admins(user: UserInfo) -> kopf::Result<()> {
 ///     if user.groups().any(|group| group == "admins") {
 ///         return Ok(());
 ///     }
 ///     let name = user.username().unwrap_or("unknown user");
-///     Err(kopf::denied(format_args!("{name} may not do this")).code(403))
+///     Err(kopf::denied(format!("{name} may not do this")).code(403))
 /// }
 ///
 /// let user = UserInfo(json!({"username": "root", "groups": ["admins"]}).into());

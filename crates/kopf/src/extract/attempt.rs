@@ -20,7 +20,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 /// #[kopf::on::create("kopfexamples", backoff = 1)]
 /// fn flaky(retry: Retry) -> kopf::Result<()> {
 ///     if *retry < 3 {
-///         return Err(kopf::temporary(format_args!("attempt {retry} fails")).delay(1));
+///         return Err(kopf::temporary(format!("attempt {retry} fails")).delay(1));
 ///     }
 ///     Ok(())
 /// }

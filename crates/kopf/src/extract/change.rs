@@ -15,10 +15,10 @@ use crate::view::View;
 ///
 /// ```
 /// use kopf::prelude::*;
-/// use kopf::{Event, EventType};
+/// use kopf::{EventType, WatchEvent};
 ///
 /// #[kopf::on::event("pods")]
-/// fn watched(event: Event, logger: Logger) {
+/// fn watched(event: WatchEvent, logger: Logger) {
 ///     match event.event_type {
 ///         EventType::Listed => logger.info("It existed when the operator started."),
 ///         EventType::Deleted => logger.info("It is deleted."),
@@ -28,14 +28,14 @@ use crate::view::View;
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Event {
+pub struct WatchEvent {
     /// The type of the event.
     pub event_type: EventType,
     /// The object in the event.
     pub object: Body,
 }
 
-impl Event {
+impl WatchEvent {
     /// Creates an event, for tests of handlers.
     pub fn new(event_type: EventType, object: impl Into<Body>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Event {
     }
 }
 
-impl Extract for Event {
+impl Extract for WatchEvent {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
         Self::extract_optional(context)?.ok_or(Rejection::NoEvent)
     }
@@ -64,14 +64,14 @@ impl Extract for Event {
     }
 }
 
-impl OptionalExtract for Event {
+impl OptionalExtract for WatchEvent {
     fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
         let event = context.cause().and_then(|cause| cause.event);
         Ok(event.map(|event_type| Self::new(event_type, context.body().clone())))
     }
 }
 
-impl FilterExtract for Event {}
+impl FilterExtract for WatchEvent {}
 
 impl Extract for Reason {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {

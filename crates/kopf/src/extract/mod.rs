@@ -54,12 +54,13 @@ mod metadata;
 mod object;
 mod operator;
 mod patch;
+mod present;
 mod rejection;
 
 pub use admission::{DryRun, Headers, SslPeer, Subresource, UserInfo, Warnings};
 pub use attempt::{Logger, Now, Param, Retry, Runtime, Started};
 pub use background::{Live, Stopped};
-pub use change::{Event, New, Old};
+pub use change::{New, Old, WatchEvent};
 pub use conditions::Conditions;
 pub use context::{Context, Declared};
 pub(crate) use context::{Front, with_filter_context};
@@ -77,7 +78,7 @@ pub use rejection::Rejection;
     message = "`{Self}` cannot be an argument of a handler",
     label = "not an extractor",
     note = "arguments of handlers are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
-            Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Conditions, Logger, Event, \
+            Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Conditions, Logger, Events, WatchEvent, \
             Resource, Client, Api<K>, State<T>, Memo<T>, Index<I>, Settings, \
             SettingsMut, SubHandlers, \
             Stopped, Live<T>, Child, Children, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
@@ -107,7 +108,7 @@ pub trait Extract: Sized {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is never absent: `Option<{Self}>` cannot be an argument of a handler",
     label = "not an optional extractor",
-    note = "arguments that can be absent are: Name, Namespace, Uid, Old, New, Diff, Reason, Param<T>, Event, \
+    note = "arguments that can be absent are: Name, Namespace, Uid, Old, New, Diff, Reason, Param<T>, WatchEvent, \
             State<T>, Spec, Status, SubHandlers, Stopped, Child, Operation, Subresource, DryRun, UserInfo, Headers, \
             SslPeer, Warnings"
 )]
@@ -121,7 +122,7 @@ pub trait OptionalExtract: Sized {
     message = "`{Self}` cannot be an argument of a filter",
     label = "not an extractor for filters",
     note = "arguments of filters are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
-            Annotations, Old, New, Diff, Reason, Event, Resource, Param<T>, Logger, State<T>, Memo<T>, Index<I>, \
+            Annotations, Old, New, Diff, Reason, WatchEvent, Resource, Param<T>, Logger, State<T>, Memo<T>, Index<I>, \
             Settings, Client, Now, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
             Option<T> and Result<T, Rejection> of those"
 )]

@@ -9,6 +9,7 @@ use kopf_engine::invocation::SharedPatch;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::present::present;
 use super::{Context, Declared, Extract, Rejection};
 use crate::error::Error;
 use crate::fields::IntoFieldPath;
@@ -19,7 +20,9 @@ use crate::fields::IntoFieldPath;
 /// fails. Changes made after the handler has returned are lost.
 ///
 /// Values are anything that serialises to JSON: strings, numbers, `json!(…)`, types with
-/// `Serialize`. If a value cannot be serialised, the write fails with an error that names the
+/// `Serialize`. A `None` in them is left out, so that a partly filled type of the status changes
+/// only its filled fields. A JSON null removes the field, as does [`remove`](Self::remove). If a
+/// value cannot be serialised, the write fails with an error that names the
 /// field, as with a failing [transformation](Self::transform).
 ///
 /// ```
@@ -65,8 +68,12 @@ impl Patch {
     /// #[kopf::on::create("greetings")]
     /// fn greet(patch: Patch) {
     ///     let status = GreetingStatus { message: "Hello!".into(), language: None };
-    ///     patch.status().set("phase", "Done").merge(status); // removes the language
+    ///     patch.status().merge(status).remove("phase"); // keeps the language, if there is one
     /// }
+    ///
+    /// let patch = Patch::default();
+    /// greet(patch.clone());
+    /// assert_eq!(patch.to_value()["status"], json!({"message": "Hello!", "phase": null}));
     /// ```
     pub fn status(&self) -> SectionPatch {
         self.section("status")
@@ -84,7 +91,7 @@ impl Patch {
         }
     }
 
-    /// Sets a field, with all its parents. Null and `None` remove it.
+    /// Sets a field, with all its parents. Null removes it; `None` changes nothing.
     pub fn set(&self, field: impl IntoFieldPath, value: impl Serialize) -> &Self {
         set(&self.0, &field.into_field_path(), value);
         self
@@ -95,8 +102,8 @@ impl Patch {
         self.set(field, Value::Null)
     }
 
-    /// Adds a merge-patch: objects are merged, nulls remove fields, other values replace them. The
-    /// changes must be an object.
+    /// Adds a merge-patch: objects are merged, nulls remove fields, other values replace them, `None`
+    /// is left out. The changes must be an object.
     pub fn merge(&self, changes: impl Serialize) -> &Self {
         merge(&self.0, &FieldPath::root(), changes);
         self
@@ -176,7 +183,7 @@ impl IntoTransformed for () {
 
 impl IntoTransformed for Result<(), Error> {
     fn into_transformed(self) -> Result<(), BoxError> {
-        self.map_err(BoxError::from)
+        self.map_err(Error::into_boxed)
     }
 }
 
@@ -188,7 +195,7 @@ pub struct SectionPatch {
 }
 
 impl SectionPatch {
-    /// Sets a key of the section. Null and `None` remove it.
+    /// Sets a key of the section. Null removes it; `None` changes nothing.
     pub fn set(&self, key: impl Into<String>, value: impl Serialize) -> &Self {
         set(&self.patch, &self.path.join(key.into()), value);
         self
@@ -200,7 +207,8 @@ impl SectionPatch {
     }
 
     /// Adds a merge-patch of the section: objects are merged, nulls remove fields, other values
-    /// replace them. The changes must be an object, such as the type of the status.
+    /// replace them, `None` is left out. The changes must be an object, such as the type of the
+    /// status.
     pub fn merge(&self, changes: impl Serialize) -> &Self {
         merge(&self.patch, &self.path, changes);
         self
@@ -208,8 +216,9 @@ impl SectionPatch {
 }
 
 fn set(patch: &SharedPatch, field: &FieldPath, value: impl Serialize) {
-    match serde_json::to_value(value) {
-        Ok(value) => patch.with(|patch| patch.set(field, value)),
+    match present(value) {
+        Ok(None) => {}
+        Ok(Some(value)) => patch.with(|patch| patch.set(field, value)),
         Err(error) => fail(patch, format_args!("cannot set {field}: {error}")),
     }
 }
@@ -219,8 +228,9 @@ fn merge(patch: &SharedPatch, field: &FieldPath, changes: impl Serialize) {
         name if name.is_empty() => "the object".to_owned(),
         name => name,
     };
-    match serde_json::to_value(changes) {
-        Ok(changes @ Value::Object(_)) => {
+    match present(changes) {
+        Ok(None) => {}
+        Ok(Some(changes @ Value::Object(_))) => {
             let mut whole = changes;
             for step in field.steps().iter().rev() {
                 whole = Value::Object(Map::from_iter([(step.to_string(), whole)]));
@@ -233,7 +243,7 @@ fn merge(patch: &SharedPatch, field: &FieldPath, changes: impl Serialize) {
                 patch.with(|patch| patch.merge_from(changes));
             }
         }
-        Ok(other) => {
+        Ok(Some(other)) => {
             let other: String = other.to_string().chars().take(50).collect();
             let field = name(field);
             fail(
@@ -284,7 +294,7 @@ impl MetaPatch {
         self
     }
 
-    /// Sets any key of the metadata. Null and `None` remove it.
+    /// Sets any key of the metadata. Null removes it; `None` changes nothing.
     pub fn set(&self, key: impl Into<String>, value: impl Serialize) -> &Self {
         self.0.set(key, value);
         self
@@ -346,9 +356,24 @@ mod tests {
         assert_eq!(
             patch.to_value(),
             json!({
-                "spec": {"progress": {"done": 3, "error": null}},
-                "status": {"progress": {"done": 3, "error": null}, "done": 3, "error": null},
+                "spec": {"progress": {"done": 3}},
+                "status": {"progress": {"done": 3}, "done": 3},
             })
+        );
+    }
+
+    #[test]
+    fn only_json_nulls_remove_fields() {
+        let patch = Patch::default();
+        patch.set("spec.kept", None::<u32>).merge(None::<Value>);
+        assert!(patch.is_empty());
+        patch.set("spec.gone", Value::Null);
+        patch
+            .status()
+            .merge(json!({"gone": null, "kept": {"a": 1}}));
+        assert_eq!(
+            patch.to_value(),
+            json!({"spec": {"gone": null}, "status": {"gone": null, "kept": {"a": 1}}})
         );
     }
 

@@ -71,7 +71,7 @@ pub enum Rejection {
         argument: &'static str,
     },
     /// The handler is not called for events.
-    #[error("Event is for handlers of on::event only")]
+    #[error("WatchEvent is for handlers of on::event only")]
     NoEvent,
     /// Filters have no call of a handler.
     #[error("{argument} is for handlers only, not for filters")]

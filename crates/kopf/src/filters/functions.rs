@@ -35,7 +35,7 @@ impl FilterResult for bool {
 
 impl<E: IntoError> FilterResult for Result<bool, E> {
     fn into_verdict(self) -> Result<bool, BoxError> {
-        self.map_err(|error| error.into_error().into())
+        self.map_err(|error| error.into_error().into_boxed())
     }
 }
 

@@ -44,6 +44,7 @@ use futures::future::BoxFuture;
 use kopf_core::handler::FunctionId;
 use kopf_core::outcome::HandlerError;
 use kopf_engine::invocation::{Call, Function, HandlerResult, Invoke, Work};
+use tracing::{Instrument as _, Span};
 
 use crate::extract::{Context, Declared, Extract, Rejection};
 use crate::indices::IndexTypes;
@@ -159,7 +160,7 @@ pub(crate) fn extract<T: Extract>(call: &Call, argument: &str) -> Result<T, Hand
             Some(_) => format!(" for {}", call.logger.reference()),
             None => String::new(),
         };
-        crate::permanent(format_args!(
+        crate::permanent(format!(
             "handler '{handler}' cannot be called{object}: argument {argument}: {rejection}"
         ))
         .into_engine()
@@ -172,13 +173,38 @@ fn own_name(path: &'static str) -> Option<&'static str> {
     (!name.contains(['{', '}', '<', '>', '(', ')'])).then_some(name)
 }
 
+/// Returns the span of a call with its object, so that records of `tracing` carry it in any
+/// subscriber.
+pub(crate) fn span(call: &Call) -> Span {
+    let object = call.logger.reference();
+    tracing::info_span!(
+        target: "kopf.handlers",
+        "handler",
+        kopf.handler = &*call.id,
+        k8s.kind = object.kind.as_deref(),
+        k8s.namespace = object.namespace.as_deref(),
+        k8s.name = object.name.as_deref(),
+    )
+}
+
+/// Runs a function in a span.
+pub(crate) fn in_span(span: Span, work: Work) -> Work {
+    match work {
+        work if span.is_disabled() => work,
+        Work::Async(future) => Work::Async(Box::pin(future.instrument(span))),
+        Work::Blocking(function) => Work::Blocking(Box::new(move || span.in_scope(function))),
+        other => other,
+    }
+}
+
 /// An async function from an attribute macro.
 #[derive(Clone, Copy)]
 pub(crate) struct Asynchronous(pub(crate) fn(Call) -> BoxFuture<'static, HandlerResult>);
 
 impl Invoke for Asynchronous {
     fn invoke(&self, call: Call) -> Work {
-        Work::Async((self.0)(call))
+        let span = span(&call);
+        in_span(span, Work::Async((self.0)(call)))
     }
 }
 
@@ -188,8 +214,8 @@ pub(crate) struct Blocking(pub(crate) fn(Call) -> HandlerResult);
 
 impl Invoke for Blocking {
     fn invoke(&self, call: Call) -> Work {
-        let run = self.0;
-        Work::Blocking(Box::new(move || run(call)))
+        let (run, span) = (self.0, span(&call));
+        in_span(span, Work::Blocking(Box::new(move || run(call))))
     }
 }
 

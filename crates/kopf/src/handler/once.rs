@@ -7,7 +7,7 @@ use kopf_core::sync::Mutex;
 use kopf_engine::invocation::{Call, Invoke, Work};
 
 use super::tuples::{Async, Threaded};
-use super::{Argument, HandlerFunction, extract};
+use super::{Argument, HandlerFunction, extract, in_span, span};
 use crate::error::Error;
 use crate::extract::Extract;
 use crate::outcome::{IntoOutcome, KopfError};
@@ -75,13 +75,14 @@ macro_rules! functions {
             $($T: Extract,)*
         {
             fn invoke(&self, call: Call) -> Work {
-                let function = Arc::clone(&self.function);
-                Work::Async(Box::pin(async move {
+                let (function, span) = (Arc::clone(&self.function), span(&call));
+                let work = Work::Async(Box::pin(async move {
                     let function = take(&function).map_err(Error::into_engine)?;
                     let future = function($(extract::<$T>(&call, $name)?),*);
                     drop(call);
                     future.await.into_outcome()
-                }))
+                }));
+                in_span(span, work)
             }
         }
 
@@ -106,12 +107,13 @@ macro_rules! functions {
             $($T: Extract,)*
         {
             fn invoke(&self, call: Call) -> Work {
-                let function = Arc::clone(&self.function);
-                Work::Blocking(Box::new(move || {
+                let (function, span) = (Arc::clone(&self.function), span(&call));
+                let work = Work::Blocking(Box::new(move || {
                     let _ = &call;
                     let function = take(&function).map_err(Error::into_engine)?;
                     function($(extract::<$T>(&call, $name)?),*).into_outcome()
-                }))
+                }));
+                in_span(span, work)
             }
         }
     };

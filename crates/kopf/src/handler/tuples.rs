@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kopf_engine::invocation::{Call, HandlerResult, Invoke, Work};
 
-use super::{Handler, HandlerFunction, extract};
+use super::{Handler, HandlerFunction, extract, in_span, span};
 use crate::extract::Extract;
 use crate::outcome::IntoOutcome;
 
@@ -53,12 +53,13 @@ macro_rules! calls {
             $($T: Extract,)*
         {
             fn invoke(&self, call: Call) -> Work {
-                let function = Arc::clone(&self.function);
-                Work::Async(Box::pin(async move {
+                let (function, span) = (Arc::clone(&self.function), span(&call));
+                let work = Work::Async(Box::pin(async move {
                     let future = function($(extract::<$T>(&call, $name)?),*);
                     drop((function, call));
                     P::finish(future.await)
-                }))
+                }));
+                in_span(span, work)
             }
         }
 
@@ -69,11 +70,12 @@ macro_rules! calls {
             $($T: Extract,)*
         {
             fn invoke(&self, call: Call) -> Work {
-                let function = Arc::clone(&self.function);
-                Work::Blocking(Box::new(move || {
+                let (function, span) = (Arc::clone(&self.function), span(&call));
+                let work = Work::Blocking(Box::new(move || {
                     let _ = &call;
                     P::finish(function($(extract::<$T>(&call, $name)?),*))
-                }))
+                }));
+                in_span(span, work)
             }
         }
     };

@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn errors_are_passed_on() {
-        let failed: crate::Result<(u8, u8)> = Err(crate::temporary("later"));
+        let failed: crate::Result<(u8, u8)> = Err(crate::temporary("later").into());
         assert!(failed.into_entries().unwrap_err().is_temporary());
     }
 }

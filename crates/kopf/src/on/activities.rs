@@ -129,8 +129,8 @@ mod tests {
     use crate::on::AnyHandler;
     use crate::prelude::*;
     use crate::{
-        Annotations, Body, Event, Labels, Meta, Namespace, New, Object, Old, Param, Patch, Reason,
-        Settings, SettingsMut, Status, SubHandlers, Uid,
+        Annotations, Body, Children, Events, Labels, Meta, Namespace, New, Object, Old, Param,
+        Patch, Reason, Settings, SettingsMut, Status, SubHandlers, Uid, WatchEvent,
     };
 
     fn message(handler: impl Into<AnyHandler>) -> String {
@@ -171,7 +171,9 @@ mod tests {
             New,
             Diff,
             Reason,
-            Event,
+            WatchEvent,
+            Events,
+            Children,
             Patch,
             SubHandlers,
             kopf_core::resource::Resource,

@@ -73,7 +73,7 @@ impl IntoOperation for String {
 /// use kopf::prelude::*;
 /// use kopf::{DryRun, Warnings};
 ///
-/// #[kopf::on::validate("kopfexamples", operations = [CREATE, UPDATE])]
+/// #[kopf::on::validate("kopfexamples", operations = ["CREATE", "UPDATE"])]
 /// fn check(Spec(spec): Spec, warnings: Warnings, DryRun(dry): DryRun) -> kopf::Result<()> {
 ///     if dry {
 ///         warnings.push("this is a dry run");
@@ -107,7 +107,7 @@ pub fn validate<S, M>(
 /// use kopf::Patch;
 /// use kopf::prelude::*;
 ///
-/// #[kopf::on::mutate("kopfexamples", operation = CREATE, labels = {"sized": ABSENT})]
+/// #[kopf::on::mutate("kopfexamples", operation = "CREATE", labels = {"sized": ABSENT})]
 /// fn size(Spec(spec): Spec, patch: Patch) {
 ///     if spec["size"].is_null() {
 ///         patch.spec().set("size", 10);
@@ -227,8 +227,8 @@ mod tests {
     use crate::on::AnyHandler;
     use crate::prelude::*;
     use crate::{
-        DryRun, Event, Headers, New, Old, Operation, PRESENT, Patch, Reason, SslPeer, SubHandlers,
-        Subresource, UserInfo, Warnings,
+        DryRun, Headers, New, Old, Operation, PRESENT, Patch, Reason, SslPeer, SubHandlers,
+        Subresource, UserInfo, Warnings, WatchEvent,
     };
 
     fn build(handler: impl Into<AnyHandler>) -> Result<Handler, String> {
@@ -292,7 +292,7 @@ mod tests {
         fn reason(_: Reason) {}
         fn stopped(_: Stopped) {}
         fn subs(_: SubHandlers) {}
-        fn event(_: Event) {}
+        fn event(_: WatchEvent) {}
         assert!(build(on::validate("x", asked)).is_ok());
         assert!(build(on::mutate("x", shared)).is_ok());
         let message = |handler: AnyHandler| build(handler).unwrap_err();

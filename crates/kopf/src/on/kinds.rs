@@ -1,6 +1,11 @@
-//! Kinds of handlers as types, with different options.
+//! Kinds of handlers as types, with different options: `HandlerBuilder<kinds::Create>`.
 
 use kopf_core::handler::HandlerKind;
+
+pub use super::activities::{Cleanup, Login, Probe, Startup};
+pub use super::admission::{ForAdmission, Mutate, Validate};
+pub use super::children::Child;
+pub use super::conversion::Convert;
 
 /// A kind of handlers.
 pub trait Kind {

@@ -3,18 +3,21 @@
 //! ```
 //! use kopf::prelude::*;
 //!
-//! // By an attribute: the handler is registered automatically.
+//! // By an attribute:
 //! #[kopf::on::create("kopfexamples", retries = 3)]
 //! async fn create_fn(Spec(spec): Spec) -> kopf::Result<()> {
 //!     Ok(())
 //! }
 //!
-//! // By a function: the handler is added to one operator.
+//! // By a function:
 //! async fn other_fn(Spec(spec): Spec) -> kopf::Result<()> {
 //!     Ok(())
 //! }
 //!
-//! let operator = Operator::builder().handler(on::create("kopfexamples", other_fn).retries(3)).build()?;
+//! let operator = Operator::builder()
+//!     .handlers(kopf::handlers![create_fn])
+//!     .handler(on::create("kopfexamples", other_fn).retries(3))
+//!     .build()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -35,10 +38,10 @@
 //! | `value = criterion` | a criterion for the field: any JSON, `PRESENT`, `ABSENT`, a function |
 //! | `old = criterion`, `new = criterion` | criteria for its old and new values (`update`, `field`) |
 //! | `when = function` | a [filter](crate::filters) function, called after the other filters |
-//! | `errors = IGNORED`, `TEMPORARY`, `PERMANENT` | the treatment of arbitrary errors (not for `event`) |
-//! | `timeout = 60` | seconds or a `Duration` for all attempts together (not for `event`) |
+//! | `errors = kopf::ErrorsMode::Permanent`, or another mode | the treatment of arbitrary errors (not for `event`) |
+//! | `timeout = "5m"` | the time for all attempts together (not for `event`) |
 //! | `retries = 3` | the maximum number of attempts (not for `event`) |
-//! | `backoff = 30` | seconds or a `Duration` between attempts after arbitrary errors (not for `event`) |
+//! | `backoff = 30` | the time between attempts after arbitrary errors (not for `event`) |
 //! | `optional = true` | objects can be deleted without a call (`delete`) |
 //! | `deleted = true` | also for objects that are being deleted (`resume`) |
 //! | `owns = ["deployments"]` | resources of owned objects whose changes trigger the next attempt immediately (handlers of changes) |
@@ -59,11 +62,10 @@
 //! ```
 //! use kopf::Reason;
 //! use kopf::prelude::*;
-//! use std::time::Duration;
 //!
 //! #[kopf::on::resume("kopf.dev", "v1", "kopfexamples")]
 //! #[kopf::on::create("kopf.dev", "v1", "kopfexamples")]
-//! #[kopf::on::update("kopfexamples", field = "spec.field", old = "x", new = PRESENT, timeout = Duration::from_secs(3))]
+//! #[kopf::on::update("kopfexamples", field = "spec.field", old = "x", new = PRESENT, timeout = "3s")]
 //! fn changed(reason: Reason, logger: Logger) {
 //!     logger.info(format_args!("{reason}"));
 //! }
@@ -74,24 +76,71 @@ mod admission;
 mod builder;
 mod children;
 mod conversion;
-mod kinds;
+pub mod kinds;
 
-pub use activities::{Cleanup, Login, Probe, Startup, cleanup, login, probe, startup};
-pub use admission::{ForAdmission, IntoOperation, Mutate, Validate, mutate, validate};
+pub use activities::{cleanup, login, probe, startup};
+pub use admission::{IntoOperation, mutate, validate};
 pub(crate) use builder::Check;
 pub use builder::{AnyHandler, HandlerBuilder};
-pub use children::{Child, child};
-pub use conversion::{Convert, convert};
-pub use kinds::{
-    Create, Delete, Event, Field, ForObjects, ForUpdates, Index, Kind, Resume, Retried,
-    RetriedByChildren, Sub, Update,
-};
+pub use children::child;
+pub use conversion::convert;
+use kinds::{Create, Delete, Event, Field, Kind, Resume, Sub, Update};
 pub use kopf_macros::{child, create, delete, event, field, resume, update};
 pub use kopf_macros::{cleanup, login, probe, startup};
 pub use kopf_macros::{convert, mutate, validate};
 
 use crate::handler::{Handler, SubHandler};
 use crate::selecting::IntoSelect;
+
+/// A function with attributes of handlers, for [`kopf::handlers!`](crate::handlers!).
+///
+/// The attributes implement it for a type with the name of the function.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a function with attributes of Kopf",
+    label = "not a handler",
+    note = "functions in `kopf::handlers![…]` have an attribute, such as `#[kopf::on::create(…)]`; add other \
+            functions by `.handler(on::create(…, function))`"
+)]
+pub trait Attributed {
+    /// Returns one handler per attribute, in their order.
+    fn handlers() -> Vec<AnyHandler>;
+}
+
+/// Returns the handlers of functions with attributes, in this order, for
+/// [`OperatorBuilder::handlers`](crate::OperatorBuilder::handlers) and
+/// [`kopf::main`](crate::main()).
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// #[kopf::on::resume("kopfexamples")]
+/// fn started() {}
+///
+/// mod removal {
+///     #[kopf::on::delete("kopfexamples")]
+///     pub fn stopped() {}
+/// }
+///
+/// let handlers = kopf::handlers![started, removal::stopped];
+/// assert_eq!(handlers.len(), 3);
+/// let operator = Operator::builder().handlers(handlers).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A function without attributes does not compile here: add it by
+/// [`OperatorBuilder::handler`](crate::OperatorBuilder::handler). The name of a function with
+/// attributes is also the name of a type, so a module or a type of the same name next to it is a
+/// conflict.
+#[macro_export]
+macro_rules! handlers {
+    ($($function:path),* $(,)?) => {
+        ::std::vec::Vec::from_iter(
+            ::std::iter::empty::<$crate::on::AnyHandler>()
+                $(.chain(<$function as $crate::on::Attributed>::handlers()))*
+        )
+    };
+}
 
 pub(crate) fn declare<K: Kind, S, M>(
     resource: impl IntoSelect<S>,
@@ -198,11 +247,11 @@ pub fn field<S, M>(
 /// Calls the function once for every event of an object, without retries and progress.
 ///
 /// ```
-/// use kopf::Event;
+/// use kopf::WatchEvent;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::event("pods", labels = {"app": PRESENT})]
-/// async fn event_fn(event: Event, Name(name): Name, logger: Logger) {
+/// async fn event_fn(event: WatchEvent, Name(name): Name, logger: Logger) {
 ///     logger.info(format_args!("{:?} {name}", event.kind()));
 /// }
 /// ```

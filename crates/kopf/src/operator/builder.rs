@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kopf_core::admission::WebhookServer;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::{SecretValues, Settings, Shards};
@@ -40,6 +41,8 @@ pub struct OperatorBuilder {
     liveness: Option<Endpoint>,
     metrics: Option<Endpoint>,
     keep_managed_fields: bool,
+    /// Handlers of webhooks are required.
+    webhooks: bool,
     definitions: Vec<Definition>,
     problem: Option<BuildError>,
 }
@@ -59,6 +62,7 @@ impl Default for OperatorBuilder {
             liveness: None,
             metrics: None,
             keep_managed_fields: false,
+            webhooks: false,
             definitions: Vec::new(),
             problem: None,
         }
@@ -87,7 +91,21 @@ impl OperatorBuilder {
         self
     }
 
-    /// Adds several handlers.
+    /// Adds several handlers, in this order: those of functions with attributes, listed by
+    /// [`kopf::handlers!`](crate::handlers!), or any others.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// #[kopf::on::create("kopfexamples")]
+    /// fn create_fn() {}
+    ///
+    /// #[kopf::on::delete("kopfexamples")]
+    /// fn delete_fn() {}
+    ///
+    /// let operator = Operator::builder().handlers(kopf::handlers![create_fn, delete_fn]).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -104,11 +122,15 @@ impl OperatorBuilder {
         self
     }
 
-    /// Adds all handlers declared by attributes in this program, in the order of files, lines and
-    /// columns, except for those in a [`registry`](Self::registry).
+    /// Adds all handlers declared by attributes in this program, except for those in a
+    /// [`registry`](Self::registry).
     ///
-    /// Linkers drop libraries without references. If handlers are in a library, refer to it from
-    /// the program: `use my_handlers as _;`.
+    /// It saves the [list](Self::handlers) of handlers, with these caveats:
+    /// - their order is that of files, lines and columns, so moving a function can change it;
+    /// - every operator of the program gets them, and those of all linked libraries;
+    /// - linkers drop libraries without references. If handlers are in a library, refer to it from
+    ///   the program: `use my_handlers as _;`;
+    /// - a handler in a module that is not compiled is missing without an error.
     ///
     /// ```standalone_crate
     /// use kopf::prelude::*;
@@ -144,6 +166,41 @@ impl OperatorBuilder {
     /// ```
     pub fn registry(self, registry: &str) -> Self {
         self.handlers(registered(Some(registry)))
+    }
+
+    /// Serves admission and conversion webhooks by this server, and maintains the webhook
+    /// configurations of this name in the cluster.
+    ///
+    /// The name looks like `my-operator.example.com`. The API server calls the webhooks at the
+    /// address that the server announces: a Service, a URL or a tunnel.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    /// use kopf::webhooks::Server;
+    ///
+    /// #[kopf::on::validate("kopfexamples")]
+    /// fn check() {}
+    ///
+    /// let operator = Operator::builder()
+    ///     .handlers(kopf::handlers![check])
+    ///     .webhooks(Server::service("my-operator", 443), "my-operator.example.com")
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the operator is built: if the name is invalid, or if the operator has no handlers of
+    /// [`on::validate`](crate::on::validate()), [`on::mutate`](crate::on::mutate()) or
+    /// [`on::convert`](crate::on::convert()).
+    pub fn webhooks(
+        mut self,
+        server: impl WebhookServer + 'static,
+        name: impl Into<String>,
+    ) -> Self {
+        self.settings.admission.server = Some(Arc::new(server));
+        self.settings.admission.managed = Some(name.into());
+        self.webhooks = true;
+        self
     }
 
     /// Changes the settings.
@@ -465,6 +522,9 @@ impl OperatorBuilder {
         }
         self.settings.validate()?;
         self.declare_indices()?;
+        if self.webhooks && !self.handlers.iter().any(AnyHandler::is_webhook) {
+            return Err(BuildError::Webhooks);
+        }
         let progress = &self.settings.persistence.progress_storage;
         for handler in &self.handlers {
             let wrong = |message| BuildError::Handler {
@@ -527,69 +587,4 @@ impl fmt::Debug for OperatorBuilder {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::on;
-
-    use super::*;
-
-    fn handler() {}
-
-    #[test]
-    fn errors_name_invalid_handlers() {
-        let error = Operator::builder()
-            .handler(on::create("things", handler))
-            .handler(on::create("", handler).id("second"))
-            .build()
-            .unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("invalid handler \"second\": "),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn errors_name_ids_that_cannot_be_stored() {
-        let build = |id| {
-            let handler = on::create("things", handler).id(id);
-            Operator::builder().handler(handler).build()
-        };
-        assert!(build("a/b.c").is_ok());
-        let error = build("a b").unwrap_err().to_string();
-        let expected = "invalid handler \"a b\": the id \"a b\" cannot be kept";
-        assert!(error.starts_with(expected), "{error}");
-        let event = on::event("things", handler).id("a b");
-        assert!(Operator::builder().handler(event).build().is_ok());
-    }
-
-    #[test]
-    fn invalid_namespaces_are_rejected() {
-        let error = Operator::builder()
-            .namespaces(["good", ""])
-            .build()
-            .unwrap_err();
-        assert_eq!(error.to_string(), "invalid namespace pattern \"\"");
-    }
-
-    #[test]
-    fn has_scope_reports_whether_a_scope_is_set() {
-        let builder = Operator::builder();
-        assert!(builder.is_empty() && !builder.has_scope());
-        let builder = builder
-            .namespaces(["a*"])
-            .handler(on::create("things", handler));
-        assert!(!builder.is_empty() && builder.has_scope());
-    }
-
-    #[test]
-    fn operators_can_be_converted_repeatedly() {
-        let operator = Operator::builder()
-            .handler(on::create("things", handler))
-            .build()
-            .unwrap();
-        let first = format!("{:?}", operator.to_engine());
-        assert_eq!(first, format!("{:?}", operator.clone().to_engine()));
-        assert!(first.contains("handlers: 1"), "{first}");
-    }
-}
+mod tests;

@@ -35,6 +35,12 @@ pub enum BuildError {
     /// The types of a resource cannot be merged into a CRD.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
+    /// A webhook server has nothing to serve.
+    #[error(
+        "webhooks are configured, but there are no handlers of on::validate, on::mutate or \
+         on::convert"
+    )]
+    Webhooks,
     /// The settings are invalid.
     #[error("invalid settings")]
     Settings(#[from] settings::Errors),

@@ -32,8 +32,8 @@ use crate::on::AnyHandler;
 
 /// An operator: handlers with settings, ready to run. Cheap to clone.
 ///
-/// Most programs use [`kopf::main`](crate::main()), which builds an operator from all handlers
-/// declared by attributes. To embed one or several operators into a program:
+/// Most programs use [`kopf::main`](crate::main()), which runs an operator with the command line. To
+/// embed one or several operators into a program:
 ///
 /// ```no_run
 /// use kopf::prelude::*;

@@ -70,23 +70,23 @@ async fn end(logger: Logger) {
 pub(crate) fn main(flavour: &OsStr) -> ExitCode {
     if let Some(registry @ ("hooks" | "failing" | "blocked")) = flavour.to_str() {
         let builder = kopf::Operator::builder().handlers_from_macros();
-        return kopf::main_with(builder.registry(registry));
+        return kopf::main(builder.registry(registry));
     }
     if flavour == "logs" {
-        return kopf::main_with(kopf::Operator::builder().registry("logs"));
+        return kopf::main(kopf::Operator::builder().registry("logs"));
     }
     if flavour == "wrong" {
         let mut builder = kopf::Operator::builder().registry("logs");
         builder.settings_mut().peering.name.clear();
         builder.settings_mut().networking.concurrency = 0;
-        return kopf::main_with(builder);
+        return kopf::main(builder);
     }
     if flavour == "builder" {
         let mut builder = kopf::Operator::builder()
             .handlers_from_macros()
             .namespaces(["chosen"]);
         builder.settings_mut().networking.trust_env = false;
-        return kopf::main_with(builder);
+        return kopf::main(builder);
     }
-    kopf::main()
+    kopf::main(kopf::Operator::builder().handlers_from_macros())
 }

@@ -5,6 +5,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::{FilterFn, filter_fn};
 
 use super::directives::Directives;
+use crate::posting::is_library;
 
 /// The verbosity of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,29 +20,6 @@ pub(in crate::cli) enum Verbosity {
     /// Debug messages of libraries as well.
     Debug,
 }
-
-/// Libraries of the framework, sorted. Their INFO and DEBUG messages are noise in the log of an
-/// operator.
-const LIBRARIES: &[&str] = &[
-    "h2",
-    "hyper",
-    "hyper_rustls",
-    "hyper_timeout",
-    "hyper_util",
-    "jiff",
-    "kopf_sandbox",
-    "kube",
-    "kube_client",
-    "kube_core",
-    "mio",
-    "rustls",
-    "tokio",
-    "tokio_rustls",
-    "tokio_util",
-    "tower",
-    "tower_http",
-    "want",
-];
 
 /// Returns the filter. It depends only on metadata, so that its result is cached per call site.
 ///
@@ -67,6 +45,10 @@ pub(super) fn filter(
     };
     let max = own.max(libraries).max(directives.max());
     let enabled = move |metadata: &Metadata<'_>| {
+        // Lines have no spans: the record itself has its object.
+        if metadata.is_span() {
+            return false;
+        }
         let limit = match directives.level(metadata) {
             Some(level) => level,
             None if is_library(metadata.target()) => libraries,
@@ -75,28 +57,4 @@ pub(super) fn filter(
         *metadata.level() <= limit
     };
     filter_fn(enabled).with_max_level_hint(max)
-}
-
-fn is_library(target: &str) -> bool {
-    let root = target.split("::").next().unwrap_or(target);
-    LIBRARIES.binary_search(&root).is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn libraries_are_sorted() {
-        assert!(LIBRARIES.is_sorted());
-    }
-
-    #[test]
-    fn libraries_are_matched_by_whole_names() {
-        assert!(is_library("hyper"));
-        assert!(is_library("hyper::client::conn"));
-        assert!(!is_library("hyperspace"));
-        assert!(!is_library("kopf.objects"));
-        assert!(!is_library("kopf_engine::operator"));
-    }
 }

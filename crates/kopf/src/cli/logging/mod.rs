@@ -110,6 +110,7 @@ where
     Registry::default()
         .with(layers)
         .with(layer.with_filter(filter))
+        .with(crate::events_layer())
 }
 
 /// Formats events as lines.

@@ -455,6 +455,11 @@ impl AnyHandler {
         self.registry.as_deref()
     }
 
+    /// Returns `true` for handlers of admission and conversion.
+    pub(crate) fn is_webhook(&self) -> bool {
+        matches!(self.kind, HandlerKind::Admission(_) | HandlerKind::Convert)
+    }
+
     /// Returns the name for messages.
     pub(crate) fn name(&self) -> &str {
         self.id

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{AnyHandler, Front, Handler};
 use crate::ErrorsMode;
 use crate::prelude::*;
-use crate::{Event, Labels, PRESENT, Param};
+use crate::{Labels, PRESENT, Param, WatchEvent};
 use kopf_core::handler::{HandlerKind, Retrying};
 
 async fn make(_: Spec) {}
@@ -81,8 +81,8 @@ fn unavailable_arguments_are_rejected() {
     fn needs_param(_: Param<i32>) {}
     fn needs_state(_: State<i32>) {}
     fn needs_change(_: Diff) {}
-    fn needs_event(_: Event) {}
-    fn needs_nothing(_: Option<State<i32>>, _: Option<Diff>, _: Option<Event>) {}
+    fn needs_event(_: WatchEvent) {}
+    fn needs_nothing(_: Option<State<i32>>, _: Option<Diff>, _: Option<WatchEvent>) {}
     let message = |handler: AnyHandler| build(handler).unwrap_err();
     assert!(
         message(on::create("x", needs_param).into())

@@ -9,7 +9,7 @@ fn no_operations() {}
 #[kopf::on::mutate("things", operations = "CREATE")]
 fn one_for_many() {}
 
-#[kopf::on::mutate("things", operation = ALL)]
+#[kopf::on::mutate("things", operation = "ALL")]
 fn many_for_one() {}
 
 #[kopf::on::validate("things", retries = 3)]

@@ -3,7 +3,7 @@
 #[kopf::on::create("things", retries = "three")]
 fn retries() {}
 
-#[kopf::on::create("things", timeout = "1m")]
+#[kopf::on::create("things", timeout = "a minute")]
 fn timeout() {}
 
 #[kopf::on::create("things", backoff = -1)]

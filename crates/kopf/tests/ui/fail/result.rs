@@ -8,8 +8,8 @@ async fn opaque() -> Opaque {
 }
 
 #[kopf::on::create("things")]
-fn string_for_error() -> Result<(), String> {
-    Err("no".to_owned())
+fn number_for_error() -> Result<(), u32> {
+    Err(5)
 }
 
 fn main() {}

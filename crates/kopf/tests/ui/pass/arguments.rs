@@ -6,8 +6,8 @@ use kopf::extract::Rejection;
 use kopf::prelude::*;
 use kopf::serde::Deserialize;
 use kopf::{
-    Annotations, Body, DryRun, Event, Headers, Labels, Live, Meta, Namespace, New, Now, Object,
-    Old, Operation, Param, Patch, Reason, Resource, Runtime, Settings, SslPeer, Started, Status,
+    Annotations, Body, DryRun, Headers, Labels, Live, Meta, Namespace, New, Now, Object, Old,
+    Operation, Param, Patch, Reason, Resource, Runtime, Settings, SslPeer, Started, Status,
     SubHandlers, Subresource, Uid, UserInfo, Warnings,
 };
 
@@ -108,7 +108,7 @@ async fn background(
 }
 
 #[kopf::on::event("things")]
-fn raw(_: Event, _: Object<kopf::k8s_openapi::api::core::v1::Pod>) {}
+fn raw(_: kopf::WatchEvent, _: Object<kopf::k8s_openapi::api::core::v1::Pod>) {}
 
 #[kopf::on::create("things")]
 async fn typed(

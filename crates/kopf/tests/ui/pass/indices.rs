@@ -17,7 +17,7 @@ pub(crate) async fn many(Name(name): Name) -> kopf::Result<Vec<((String, u32), S
     Ok(vec![((name.clone(), 1), name)])
 }
 
-#[kopf::index(kopf::EVERYTHING, errors = TEMPORARY, timeout = 60, retries = 3, backoff = 1.5, param = 5)]
+#[kopf::index(kopf::EVERYTHING, errors = kopf::ErrorsMode::Temporary, timeout = 60, retries = 3, backoff = 1.5, param = 5)]
 fn map(Param(param): Param<i32>) -> Result<HashMap<String, i32>, std::io::Error> {
     Ok(HashMap::from([("x".to_owned(), param)]))
 }

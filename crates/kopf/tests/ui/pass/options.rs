@@ -52,9 +52,9 @@ fn selectors() {}
 
 #[kopf::on::create("things", id = "a", param = 5)]
 #[kopf::on::create("things", id = ID, param = "text")]
-#[kopf::on::create("things", errors = IGNORED, timeout = 60, retries = 3, backoff = 0.5)]
+#[kopf::on::create("things", errors = kopf::ErrorsMode::Ignored, timeout = 60, retries = 3, backoff = 0.5)]
 #[kopf::on::create("things", errors = ErrorsMode::Permanent, timeout = LIMIT, retries = 1 + 2)]
-#[kopf::on::create("things", errors = TEMPORARY, backoff = Duration::from_millis(5))]
+#[kopf::on::create("things", errors = kopf::ErrorsMode::Temporary, backoff = Duration::from_millis(5))]
 #[kopf::on::create("things", labels = {"a": "b", "c": PRESENT, "d": ABSENT, "e": is_short})]
 #[kopf::on::create("things", annotations = {"a": is_short_and_ready, "b": |value: &Value| value.is_null(),})]
 #[kopf::on::create("things", labels = criteria(), annotations = [("x", PRESENT)])]
@@ -80,7 +80,7 @@ fn delay(Spec(spec): Spec, namespace: Option<Namespace>) -> kopf::Result<u64> {
 #[kopf::daemon("things")]
 #[kopf::daemon("kopf.dev", "v1", "things", id = "b", param = 5)]
 #[kopf::daemon(EVERYTHING, labels = {"a": PRESENT}, annotations = {"b": is_short}, when = is_ready)]
-#[kopf::daemon(Pod, field = "spec.x", value = 5, errors = PERMANENT, timeout = 60, retries = 3)]
+#[kopf::daemon(Pod, field = "spec.x", value = 5, errors = kopf::ErrorsMode::Permanent, timeout = 60, retries = 3)]
 #[kopf::daemon(kind = "Thing", backoff = 0.5, initial_delay = 5, registry = "others")]
 #[kopf::daemon("things", cancellation_backoff = 1, cancellation_timeout = 2.5)]
 #[kopf::daemon("things", cancellation_polling = LIMIT, initial_delay = LIMIT)]
@@ -100,8 +100,8 @@ fn is_root(user: UserInfo, operation: Option<Operation>, DryRun(dry): DryRun) ->
 #[kopf::on::validate("things")]
 #[kopf::on::validate("kopf.dev", "v1", "things", id = "b", param = 5, registry = "others")]
 #[kopf::on::validate(EVERYTHING, labels = {"a": PRESENT}, annotations = {"b": is_short}, when = is_ready)]
-#[kopf::on::validate(Pod, operations = [CREATE, UPDATE, DELETE, CONNECT], when = is_root)]
-#[kopf::on::validate(kind = "Thing", operations = ["CREATE", "UPDATE"], operation = DELETE)]
+#[kopf::on::validate(Pod, operations = ["CREATE", "UPDATE", "DELETE", "CONNECT"], when = is_root)]
+#[kopf::on::validate(kind = "Thing", operations = ["CREATE", "UPDATE"], operation = "DELETE")]
 #[kopf::on::validate(
     "things",
     operation = "CREATE",

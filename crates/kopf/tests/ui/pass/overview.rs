@@ -71,7 +71,7 @@ async fn claim(evc: Object<EphemeralVolumeClaim>, client: Client) -> kopf::Resul
         .as_deref()
         .ok_or_else(|| kopf::permanent("size must be set"))?;
     let mut pvc = template(evc.name_any(), size);
-    kopf::adopt(&mut pvc, &evc)?;
+    kopf::adopt(&evc, &mut pvc)?;
     let namespace = evc.namespace().unwrap_or_default();
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, &namespace);
     let created = claims.create(&PostParams::default(), &pvc).await?;

@@ -54,8 +54,15 @@ struct Flight {
     request: Request,
     arrives: u64,
     answered: u64,
-    /// Set when it has arrived; `None` in it if it fails.
-    answer: Option<Option<Answer>>,
+    delivery: Delivery,
+}
+
+/// The state of a request for Leases.
+enum Delivery {
+    Sent,
+    Performed(Answer),
+    /// The request or its response is lost.
+    Failed,
 }
 
 /// The time of requests for Leases, in milliseconds.
@@ -244,14 +251,15 @@ impl World {
         for (replica, requests) in self.replicas.iter().zip(&mut self.requests) {
             let is_partitioned = replica.partitioned_until > now;
             for flight in requests {
-                if flight.arrives <= now && flight.answer.is_none() {
-                    let answer =
-                        (!is_partitioned).then(|| flight.request.perform(&mut self.server));
-                    flight.answer = Some(answer);
-                }
-                // The response is lost.
-                if is_partitioned && flight.answered > now && flight.answer.is_some() {
-                    flight.answer = Some(None);
+                let is_sent = matches!(flight.delivery, Delivery::Sent);
+                if flight.arrives <= now && is_sent && !is_partitioned {
+                    let answer = flight.request.perform(&mut self.server);
+                    flight.delivery = Delivery::Performed(answer);
+                } else if is_partitioned
+                    && flight.arrives <= now
+                    && (is_sent || now < flight.answered)
+                {
+                    flight.delivery = Delivery::Failed;
                 }
             }
         }
@@ -306,7 +314,10 @@ impl World {
                 self.requests[index].push(flight);
                 continue;
             }
-            let answer = flight.answer.flatten();
+            let answer = match flight.delivery {
+                Delivery::Performed(answer) => Some(answer),
+                Delivery::Sent | Delivery::Failed => None,
+            };
             begun.extend(replica.answered(&flight.request, answer, &mut self.server, now));
         }
         let gained = replica.tenures.len().saturating_sub(before);
@@ -324,7 +335,7 @@ impl World {
                 request,
                 arrives: now + way,
                 answered: now + latency,
-                answer: None,
+                delivery: Delivery::Sent,
             });
         }
         for shard in 0..SHARDS {

@@ -169,7 +169,8 @@ impl Wrong<'_> {
             }
         };
         let is_status = response.json["kind"] == "Status";
-        if !matches || (!reason.is_empty() && !(is_status && response.reason() == reason)) {
+        let has_reason = reason.is_empty() || is_status && response.reason() == reason;
+        if !matches || !has_reason {
             let (code, reason) = (response.code, response.reason());
             self.found
                 .push(format!("status: expected {text}, got {code} {reason}"));

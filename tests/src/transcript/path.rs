@@ -87,7 +87,8 @@ fn bracket(inside: &str) -> Option<(Segment, &str)> {
 fn is(element: &Value, path: &Path, text: &str) -> bool {
     match path.get(element) {
         Value::String(found) => found == text,
-        found => found.to_string() == text,
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+        found => serde_json::from_str::<Value>(text).is_ok_and(|wanted| wanted == found),
     }
 }
 

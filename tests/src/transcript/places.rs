@@ -1,5 +1,7 @@
 //! Short forms of paths, and the kinds of the objects at a path.
 
+use std::fmt::Write as _;
+
 use super::scope::Scope;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -76,7 +78,7 @@ fn encoded(query: &str) -> String {
         if byte.is_ascii_graphic() && !b"\"<>\\^`{|}#+".contains(&byte) {
             result.push(char::from(byte));
         } else {
-            result.push_str(&format!("%{byte:02X}"));
+            write!(result, "%{byte:02X}").expect("writing to a String never fails");
         }
     }
     result

@@ -14,12 +14,15 @@ use crate::PatchType;
 const KEYS: &str = "anonymous base64 causes closed compact crd do event events eventually for gone has headers \
     in includes let message names of raw returns save some_causes start status text warnings";
 
+/// The names of columns, and the rows.
+type Rows = (Vec<String>, Vec<Value>);
+
 /// One step with the line of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub(super) line: u64,
-    /// The names of the columns, and the rows, for each of which the step is repeated.
-    pub(super) rows: Option<(Vec<String>, Vec<Value>)>,
+    /// The step is repeated for each row.
+    pub(super) rows: Option<Rows>,
     pub(super) action: Action,
     pub(super) expected: Expected,
     /// Names for values of the response, by path.
@@ -184,7 +187,7 @@ impl Step {
     }
 }
 
-fn rows(fields: &mut Fields) -> Result<Option<(Vec<String>, Vec<Value>)>, String> {
+fn rows(fields: &mut Fields) -> Result<Option<Rows>, String> {
     let names = match fields.take("for") {
         None => return Ok(None),
         Some(Value::String(name)) => vec![name],

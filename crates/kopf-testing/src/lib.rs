@@ -50,6 +50,9 @@
 //! With `start_paused`, time is virtual: it jumps to the next deadline when all tasks are idle. A
 //! day of retries takes milliseconds, and the outcome does not depend on the speed of the machine.
 //!
+//! The same test can also run over sockets, with the sandbox behind [TLS](Builder::over_tls), or on a given
+//! [cluster](Builder::cluster); both in real time.
+//!
 //! Methods panic with the reason if a request fails, which fails the test. Methods with the prefix
 //! `try_` return an error if the API rejects the request.
 #![allow(

@@ -253,3 +253,68 @@ async fn unknown_kinds_fail_the_test() {
         .await;
     lab.get("claims/obj").await;
 }
+
+async fn note(patch: kopf::Patch) {
+    patch.meta().annotation("noted", "yes");
+}
+
+fn noting() -> Operator {
+    let handler = on::create("configmaps", note).id("note");
+    Operator::builder().handler(handler).build().unwrap()
+}
+
+/// Waits for the handler, restarts the operator, and checks that the handler's write is recorded.
+async fn assert_noted(lab: &Lab) {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    let object = lab.apply(map).await;
+    let is_noted = |object: &Value| object["metadata"]["annotations"]["noted"] == "yes";
+    let object = lab.until(&object, "noted", is_noted).await;
+    lab.restart_operator().await;
+    lab.settled().await;
+    assert!(
+        lab.calls()
+            .iter()
+            .any(|call| call.name.as_deref() == Some("obj"))
+    );
+    lab.delete(&object).await;
+    lab.until(&object, "gone", Value::is_null).await;
+}
+
+#[tokio::test]
+async fn operators_are_connected_over_tls() {
+    let lab = Lab::new().over_tls().operator(noting()).start().await;
+    assert_noted(&lab).await;
+    lab.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn operators_run_on_a_given_cluster() {
+    let cluster = kopf_sandbox::Sandbox::builder().build().unwrap();
+    let client = kube::Client::new(cluster.service(), "default");
+    let lab = Lab::new().cluster(client).operator(noting()).start().await;
+    assert_noted(&lab).await;
+    lab.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "which is not a sandbox")]
+async fn given_clusters_have_no_faults() {
+    let cluster = kopf_sandbox::Sandbox::builder().build().unwrap();
+    let client = kube::Client::new(cluster.service(), "default");
+    let lab = Lab::new().cluster(client).operator(noting()).start().await;
+    lab.faults().kill_watches();
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "sockets need real time")]
+async fn virtual_time_is_rejected_over_tls() {
+    Lab::new().over_tls().operator(noting()).start().await;
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "timed out waiting for the object to be noted")]
+async fn unmet_conditions_fail_the_test() {
+    let lab = Lab::new().operator(noting()).start().await;
+    lab.until("configmaps/absent", "noted", Value::is_object)
+        .await;
+}

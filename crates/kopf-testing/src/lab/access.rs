@@ -1,9 +1,12 @@
 //! Requests of the test to the API, independent of the operator.
 
+use std::time::Duration;
+
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use super::objects::{KindRef, ObjectRef};
 use super::refusal::Refusal;
@@ -147,14 +150,14 @@ impl Access {
             text(&spec["versions"][0]["name"]),
             text(&spec["names"]["plural"])
         );
-        for _ in 0..1000 {
-            let (code, _) = self.request(Method::GET, &path, "", &Value::Null).await;
-            if code == 200 {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        let since = Instant::now();
+        while self.request(Method::GET, &path, "", &Value::Null).await.0 != 200 {
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "the resource of the CRD is not served: {definition}"
+            );
+            sleep(Duration::from_millis(5)).await;
         }
-        panic!("the resource of the CRD is not served: {definition}");
     }
 
     async fn ensure_namespace(&self, name: Option<&str>) {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use kopf::Operator;
-use kopf_sandbox::Sandbox;
 use kube::CustomResourceExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::access::Access;
+use super::place::{Place, Wanted};
 use super::running::Runner;
 use super::{Lab, Recorder};
 use crate::Manifest;
@@ -41,6 +41,7 @@ pub struct Builder {
     objects: Vec<Value>,
     operator: Option<Operator>,
     seed: Option<u64>,
+    place: Wanted,
 }
 
 impl Builder {
@@ -104,6 +105,46 @@ impl Builder {
         self
     }
 
+    /// Serves the sandbox over TLS on a free port, and connects the operator and the lab to it, as in
+    /// production.
+    ///
+    /// Sockets need real time: the lab panics if time is virtual.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let operator = Operator::builder().handler(on::create("configmaps", make)).build().unwrap();
+    /// let lab = kopf_testing::Lab::new().over_tls().operator(operator).start().await;
+    /// # lab.finish().await;
+    /// # }
+    /// ```
+    pub fn over_tls(mut self) -> Self {
+        self.place = Wanted::OverTls;
+        self
+    }
+
+    /// Uses this cluster instead of a sandbox, such as a local one made with kind.
+    ///
+    /// The lab leaves its objects there. A cluster has neither faults nor virtual time;
+    /// [`Lab::faults`] and [`Lab::sandbox`] panic.
+    ///
+    /// ```no_run
+    /// # use kopf::prelude::*;
+    /// # async fn make() {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let operator = Operator::builder().handler(on::create("configmaps", make)).build()?;
+    /// let client = kube::Client::try_default().await?;
+    /// let lab = kopf_testing::Lab::new().cluster(client).operator(operator).start().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn cluster(mut self, client: kube::Client) -> Self {
+        self.place = Wanted::Cluster(client);
+        self
+    }
+
     /// Starts the API, creates the objects, starts the operator, and waits until it watches.
     ///
     /// Existing objects may not be handled yet: see [`Lab::settled`].
@@ -111,14 +152,13 @@ impl Builder {
         let Some(operator) = self.operator else {
             panic!("a lab requires an operator: .operator(…)");
         };
-        let mut sandbox = Sandbox::builder();
-        if let Some(seed) = self.seed {
-            sandbox = sandbox.seed(seed);
-        }
-        let sandbox = sandbox
-            .build()
-            .unwrap_or_else(|error| panic!("cannot build the sandbox: {error}"));
-        let access = Access::new(kube::Client::new(sandbox.service(), "default"));
+        let paused = is_time_paused();
+        assert!(
+            !(paused && matches!(self.place, Wanted::OverTls)),
+            "time is virtual, and sockets need real time: start the test with #[tokio::test]"
+        );
+        let (place, client) = Place::open(self.place, self.seed).await;
+        let access = Access::new(client);
         for object in self.objects {
             let applied = access.apply(object).await;
             applied.unwrap_or_else(|refusal| panic!("cannot apply an object: {refusal}"));
@@ -126,8 +166,8 @@ impl Builder {
         let lab = Lab {
             runner: Runner::new(operator),
             recorder: Recorder::default(),
-            paused: is_time_paused(),
-            sandbox,
+            paused,
+            place,
             access,
         };
         lab.start_operator().await;

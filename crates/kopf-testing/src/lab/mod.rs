@@ -3,6 +3,7 @@
 mod access;
 mod builder;
 mod objects;
+mod place;
 mod refusal;
 mod running;
 
@@ -18,6 +19,7 @@ use tokio::time::{Instant, sleep};
 use self::access::Access;
 pub use self::builder::Builder;
 pub use self::objects::ObjectRef;
+use self::place::Place;
 pub use self::refusal::Refusal;
 use self::running::Runner;
 use crate::Manifest;
@@ -60,7 +62,7 @@ const REAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// # }
 /// ```
 pub struct Lab {
-    sandbox: Sandbox,
+    place: Place,
     access: Access,
     recorder: Recorder,
     runner: Runner,
@@ -70,7 +72,7 @@ pub struct Lab {
 impl fmt::Debug for Lab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lab")
-            .field("sandbox", &self.sandbox)
+            .field("operator", &self.runner)
             .finish_non_exhaustive()
     }
 }
@@ -131,6 +133,57 @@ impl Lab {
                 self.runner,
                 self.recorder.pending(),
             );
+        }
+    }
+
+    /// Waits until the object satisfies a condition, and returns it. A missing object is null. `what`
+    /// completes the sentence "timed out waiting for the object to be …".
+    ///
+    /// Prefer [`settled`](Self::settled) in virtual time. On a [cluster](Builder::cluster), other
+    /// controllers may still act when the operator has settled.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// # let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "obj"}});
+    /// let object = lab.apply(manifest).await;
+    /// lab.until(&object, "handled", |object| object["metadata"]["annotations"].is_object()).await;
+    /// # lab.finish().await;
+    /// # }
+    /// ```
+    pub async fn until(
+        &self,
+        object: impl Into<ObjectRef>,
+        what: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let reference = object.into();
+        // An hour of virtual time takes as many requests as a minute of real time.
+        let (patience, longest) = if self.paused {
+            (VIRTUAL_TIMEOUT, Duration::from_secs(5))
+        } else {
+            (REAL_TIMEOUT, Duration::from_millis(200))
+        };
+        let since = Instant::now();
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let object = self.access.get(&reference).await;
+            if is_so(&object) {
+                return object;
+            }
+            self.runner.check();
+            assert!(
+                since.elapsed() < patience,
+                "timed out waiting for the object to be {what}: {object:#}"
+            );
+            sleep(pause).await;
+            pause = (pause * 2).min(longest);
         }
     }
 
@@ -209,7 +262,7 @@ impl Lab {
     pub async fn finish(self) {
         self.runner.stop().await;
         drop(self.access);
-        self.sandbox.shutdown().await;
+        self.place.close().await;
     }
 }
 
@@ -438,7 +491,8 @@ impl Lab {
 impl Lab {
     /// Returns the faults of the API: errors, broken connections, lost events.
     ///
-    /// They affect the requests of the lab as well; limit them by verb, kind or number.
+    /// They affect the requests of the lab as well; limit them by verb, kind or number. Panics if the
+    /// lab runs on a given [`cluster`](Builder::cluster).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -455,7 +509,7 @@ impl Lab {
     /// # }
     /// ```
     pub fn faults(&self) -> &Faults {
-        self.sandbox.faults()
+        self.place.sandbox().faults()
     }
 
     /// Returns all writes of the operator so far, including k8s-events.
@@ -512,8 +566,8 @@ impl Lab {
         self.access.client()
     }
 
-    /// Returns the sandbox.
+    /// Returns the sandbox. Panics if the lab runs on a given [`cluster`](Builder::cluster).
     pub fn sandbox(&self) -> &Sandbox {
-        &self.sandbox
+        self.place.sandbox()
     }
 }

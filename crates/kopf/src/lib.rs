@@ -94,6 +94,7 @@ pub use background::{StopReason, daemon, timer};
 pub use children::{Applied, ApplyError, Child, ChildError, Children, Effect};
 #[cfg(feature = "cli")]
 pub use cli::main;
+pub use definitions::DefinitionError;
 pub use error::{Denied, Error, Result, Temporary, denied, permanent, temporary};
 pub use extract::{
     Annotations, Conditions, DryRun, Headers, Labels, Live, Logger, Meta, Name, Namespace, New,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use kopf_core::object::cycle;
 use kopf_core::storage::StorageError;
 
 use crate::errors::describe;
@@ -48,6 +49,15 @@ pub(crate) enum Error {
     },
     #[error("a filter, a storage, a lifecycle or a transformation panicked: {0}")]
     Panic(String),
+}
+
+impl From<cycle::Error> for Error {
+    fn from(error: cycle::Error) -> Self {
+        match error {
+            cycle::Error::Filter(error) => Self::Filter(error),
+            cycle::Error::Storage(error) => Self::Storage(error),
+        }
+    }
 }
 
 impl Error {

@@ -28,6 +28,7 @@ pub mod invocation;
 mod known_kinds;
 mod known_peers;
 pub mod leading;
+mod mailbox;
 pub mod metrics;
 mod object;
 mod observation;

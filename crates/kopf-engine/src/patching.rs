@@ -10,6 +10,7 @@ use kopf_core::body::Body;
 use kopf_core::diff::Diff;
 use kopf_core::encoding::size_of_json;
 use kopf_core::finalizer::Removal;
+use kopf_core::object::reaches;
 use kopf_core::patch::{
     Patch, PatchFn, inconsistencies, json_calls_between, transform, with_version_test,
 };
@@ -34,6 +35,9 @@ pub(crate) struct Pending {
     /// The removal of the finalizer, which is the last change of the object.
     removal: Option<Removal>,
     results_first: bool,
+    /// The response to the last accepted request, whose event must be awaited even if the next
+    /// request fails.
+    response: Option<PatchResponse>,
     /// Requests are sent only while it is valid.
     pass: Pass,
 }
@@ -72,6 +76,7 @@ impl Pending {
             functions: patch.fns,
             removal: None,
             results_first: false,
+            response: None,
             pass,
         }
     }
@@ -150,31 +155,23 @@ impl Pending {
             style: operator.style,
             is_secret: is_secret(resource),
         };
-        let mut response = None;
-        if !self.merge(&target, &mut response, &log).await? {
+        if !self.merge(&target, &log).await? {
             return Ok(Applied::NotFound);
         }
         if self.functions.is_empty() && self.removal.is_none() {
+            let response = self.response.take();
             return Ok(Applied::Accepted { response });
         }
-        let newest = match &response {
+        let response = self.response.as_ref();
+        let newest = match response.filter(|response| !is_known(response, body)) {
             Some(response) => response.body_with(operator.managed_fields)?,
             None => body.clone(),
         };
-        let newest = NewestVersion {
-            body: newest,
-            response,
-        };
-        self.transform(&target, newest, &log).await
+        self.transform(&target, &newest, &log).await
     }
 
     /// Sends the merge patches. Returns `false` if the object does not exist.
-    async fn merge(
-        &mut self,
-        target: &Fenced<'_>,
-        response: &mut Option<PatchResponse>,
-        log: &PatchLog,
-    ) -> Result<bool, Error> {
+    async fn merge(&mut self, target: &Fenced<'_>, log: &PatchLog) -> Result<bool, Error> {
         let mut subresources = [None, Some("status")];
         if self.results_first {
             subresources.reverse();
@@ -198,7 +195,7 @@ impl Pending {
                     return Ok(false);
                 };
                 log.verify(sent, &accepted);
-                *response = Some(accepted);
+                self.response = Some(accepted);
             }
             *payload = None;
         }
@@ -210,18 +207,20 @@ impl Pending {
     async fn transform(
         &mut self,
         target: &Fenced<'_>,
-        newest: NewestVersion,
+        newest: &Body,
         log: &PatchLog,
     ) -> Result<Applied, Error> {
-        let NewestVersion { body, mut response } = newest;
-        let mut calls = self.calls(target, &body).await?;
+        let mut version = newest.resource_version().unwrap_or_default().to_owned();
+        let mut calls = self.calls(target, newest).await?;
         while let Some(call) = calls.pop_front() {
-            let current = response.as_ref().map_or(&body, PatchResponse::part);
-            let payload = call.payload(current);
+            let payload = call.payload(&version);
             log.transforming(call.subresource, &payload);
             let sending = target.patch(call.subresource, PatchKind::Json, &payload);
             match sending.await {
-                Ok(Some(accepted)) => response = Some(accepted),
+                Ok(Some(accepted)) => {
+                    let accepted = self.response.insert(accepted).part();
+                    version = accepted.resource_version().unwrap_or_default().to_owned();
+                }
                 Ok(None) => return Ok(Applied::NotFound),
                 Err(Error::Api(error)) if error.is_failed_test() => {
                     let functions = std::mem::take(&mut self.functions);
@@ -230,7 +229,7 @@ impl Pending {
                     let labels: Vec<_> = labels.chain(removal).collect();
                     log.logger.debug(wording::patch_conflict(labels.join(", ")));
                     return Ok(Applied::Conflict {
-                        response,
+                        response: self.response.take(),
                         functions,
                     });
                 }
@@ -242,6 +241,7 @@ impl Pending {
             }
         }
         self.functions.clear();
+        let response = self.response.take();
         Ok(Applied::Accepted { response })
     }
 
@@ -290,11 +290,10 @@ struct JsonCall {
 
 impl JsonCall {
     /// Returns the payload. Transformations are rejected unless the object has this version.
-    fn payload(&self, current: &Body) -> Value {
+    fn payload(&self, version: &str) -> Value {
         if self.transformed.is_empty() {
             return Value::Array(self.removal.clone());
         }
-        let version = current.resource_version().unwrap_or_default();
         let operations = [&self.transformed[..], &self.removal].concat();
         with_version_test(operations, version)
     }
@@ -330,11 +329,10 @@ impl Fenced<'_> {
     }
 }
 
-/// The newest version of an object.
-struct NewestVersion {
-    body: Body,
-    /// The response that contained the body, if any.
-    response: Option<PatchResponse>,
+/// Returns `true` if a version is at least as new as a response.
+fn is_known(response: &PatchResponse, body: &Body) -> bool {
+    let versions = (body.resource_version(), response.part().resource_version());
+    matches!(versions, (Some(known), Some(version)) if reaches(known, version))
 }
 
 /// Returns `true` if the payload has only metadata, which has no schema that could drop fields.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::echo::Covered;
 use super::plan::FinalizerChange;
 use crate::cause::Reason;
 
@@ -12,9 +13,8 @@ pub enum Action {
     Index,
     /// Call the event handlers with the version that has arrived.
     CallEventHandlers,
-    /// Start the daemons and timers that match the newest version, and stop the others.
-    TendRunners,
-    /// Gather the facts of the newest version, and feed [`Planned`](super::Input::Planned).
+    /// Start the daemons and timers that match the newest version, and stop the others; gather the
+    /// facts of that version, and feed [`Planned`](super::Input::Planned).
     Plan,
     /// Call the due change handlers, and feed
     /// [`HandlersFinished`](super::Input::HandlersFinished).
@@ -34,10 +34,8 @@ pub enum Action {
     AdoptResponse,
     /// Wake the object up by a write of its own, as the original does.
     Touch,
-    /// Drop the carried transformations: they had no effect.
-    DropCarried,
     /// Ignore the events up to the version of the last write: it needs no cycle.
-    Cover,
+    Cover(Option<Covered>),
     /// Write a log record.
     Log(Message),
     /// Log the failure of the framework that was fed last, with the time after which the cycle is

@@ -112,7 +112,7 @@ impl Machine {
     }
 
     fn run(&mut self, facts: &Facts, reason: Reason, actions: &mut Actions) {
-        self.futile = 0;
+        self.futile.reset();
         self.state = State::Running(Running {
             fingerprint: facts.fingerprint,
             holds_deletion: holds_deletion(facts),
@@ -125,7 +125,7 @@ impl Machine {
     /// Returns the moment until which an update must wait, because each own write causes another
     /// one.
     fn stamped(&self, reason: Reason, rules: &impl Rules, now: Moment) -> Option<Moment> {
-        let blocked = self.stamps.blocked_after_first(rules, now);
+        let blocked = self.stamps.blocked_until(rules, now);
         blocked.filter(|_| reason == Reason::Update)
     }
 

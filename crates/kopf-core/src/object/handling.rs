@@ -134,20 +134,6 @@ pub enum Conclusion {
     UpdateFollows,
 }
 
-/// Loads the attempted essences of an object, as far as the progress records confirm them.
-pub fn load_attempted(
-    storages: Storages<'_>,
-    body: &Body,
-    state: &State,
-) -> Result<AttemptedEssences, StorageError> {
-    let Some(place) = storages.attempted.place() else {
-        return Ok(AttemptedEssences::default());
-    };
-    let mut attempted = AttemptedEssences::fetch(place, body);
-    validate(&mut attempted, storages, body, state)?;
-    Ok(attempted)
-}
-
 /// Drops the attempts that the progress records do not confirm.
 pub fn validate(
     attempted: &mut AttemptedEssences,
@@ -204,13 +190,6 @@ impl Handling<'_> {
             }
         }
         Ok(extras)
-    }
-
-    /// Returns `true` if nothing has changed, but some handlers were called with another essence, so
-    /// that they are owed an update.
-    pub fn is_outdated(&self, attempted: &AttemptedEssences) -> bool {
-        let is_unchanged = matches!(self.reason, Reason::Noop | Reason::Resume);
-        is_unchanged && !attempted.outdated(self.essences.new).is_empty()
     }
 
     /// Adds the result of a cycle to the patch: records, diff-base, attempted essences.

@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use super::echo::Awaited;
 use super::plan::{Facts, PendingPatch};
+use super::stamping::Stamp;
 use super::state::Snapshot;
-use crate::body::Body;
 use crate::cause::EventType;
 
 /// An input of [`Machine::step`](super::Machine::step).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
-    /// All indices of the operator are filled.
-    Indexed,
     /// A version of the object has arrived, by the watch stream or in a listing.
     Event {
         /// The type of the event.
@@ -82,6 +80,8 @@ pub struct Response {
     pub awaited: Option<Awaited>,
     /// The effect of the write.
     pub effect: Effect,
+    /// The change that came with the write.
+    pub stamp: Option<Stamp>,
 }
 
 impl Response {
@@ -89,32 +89,8 @@ impl Response {
     pub const NONE: Self = Self {
         awaited: None,
         effect: Effect::None,
+        stamp: None,
     };
-
-    /// Judges the object in the response to a write.
-    ///
-    /// - `before`: the version that the write was decided on.
-    /// - `after`: the object in the response; a part suffices.
-    /// - `is_settled`: returns `true` if nothing in the new version needs another cycle.
-    pub fn new(before: &Body, after: &Body, is_settled: impl FnOnce() -> bool) -> Self {
-        let version = after.resource_version();
-        let ends = after.is_deleting() && after.finalizers().next().is_none();
-        let awaited = match version.map(Into::into) {
-            Some(version) if !ends => Awaited::Version(version),
-            version => Awaited::End(version),
-        };
-        // API servers respond to the removal of the last finalizer with the former version.
-        let ends = matches!(awaited, Awaited::End(_)) && before.finalizers().next().is_some();
-        let effect = if !ends && version.is_some() && version == before.resource_version() {
-            Effect::None
-        } else if is_settled() {
-            Effect::Settled
-        } else {
-            Effect::Changed
-        };
-        let awaited = Some(awaited);
-        Self { awaited, effect }
-    }
 }
 
 /// The effect of a write, judged by its response.

@@ -9,8 +9,9 @@ use super::echo::{Echo, Overdue, Remaining};
 use super::input::Input;
 use super::moment::Moment;
 use super::plan::{Consistency, PendingPatch};
-use super::progressing::{FinalizerRepeats, Repeats, Stall};
+use super::progressing::{Backoff, FinalizerBackoff, Stall};
 use super::rules::Rules;
+use super::stamping::{Stamp, Stamps};
 use super::state::{BackOffReason, BackingOff, NextStep, Snapshot, State, Unsent};
 use crate::cause::EventType;
 
@@ -25,16 +26,16 @@ pub struct Machine {
     /// The newest version of the object, if any is known.
     pub(super) newest: Option<Newest>,
     /// Failures of the framework in a row.
-    pub(super) failures: u32,
+    pub(super) failures: Backoff,
     /// Conflicts of transformations in a row.
-    pub(super) conflicts: u32,
+    pub(super) conflicts: Backoff,
     /// Writes in a row that changed nothing although changes were to be handled after them.
-    pub(super) futile: u32,
+    pub(super) futile: Backoff,
     /// Changes of the finalizer in a row that did not last.
-    pub(super) finalizer: FinalizerRepeats,
+    pub(super) finalizer: FinalizerBackoff,
     pub(super) stall: Stall,
     /// Own writes in a row that came with changes to be handled.
-    pub(super) stamps: Repeats,
+    pub(super) stamps: Stamps,
     /// The operator is paused, and no event has arrived since.
     pub(super) paused: bool,
 }
@@ -47,12 +48,10 @@ pub(super) struct Newest {
 }
 
 impl Machine {
-    /// Returns the machine of an object that waits until all indices are filled.
-    pub fn awaiting_indices() -> Self {
-        Self {
-            state: State::AwaitingIndices,
-            ..Self::default()
-        }
+    /// Continues from the response to the last write. Later events are compared with it.
+    pub(super) fn adopt(&mut self, snapshot: Snapshot) {
+        let event = EventType::Modified;
+        self.newest = Some(Newest { event, snapshot });
     }
 
     /// Returns the current state.
@@ -81,15 +80,9 @@ impl Machine {
         }
     }
 
-    /// Notes that an own write came with a change to be handled that it did not contain: admission
-    /// has changed the object.
-    pub fn note_stamp(&mut self, now: Moment) {
-        self.stamps.count(now);
-    }
-
-    /// Notes that an own write came without other changes.
-    pub fn clear_stamps(&mut self) {
-        self.stamps.reset();
+    /// Returns the change that came with the last write, if any.
+    pub fn stamp(&self) -> Option<&Stamp> {
+        self.stamps.last()
     }
 
     /// Takes the part of the state that must outlive the driver of the object.
@@ -145,12 +138,9 @@ impl Machine {
             State::BackingOff(BackingOff { until, .. }) => {
                 Some(echo.map_or(*until, |echo| echo.min(*until)))
             }
-            State::AwaitingIndices
-            | State::Idle
-            | State::Planning
-            | State::Running(_)
-            | State::Writing(_)
-            | State::Gone => None,
+            State::Idle | State::Planning | State::Running(_) | State::Writing(_) | State::Gone => {
+                None
+            }
         }
     }
 
@@ -158,9 +148,10 @@ impl Machine {
     pub fn step(&mut self, input: Input, rules: &impl Rules, now: Moment) -> Actions {
         let mut actions = Actions::new();
         match input {
-            Input::Indexed => self.indexed(),
-            Input::Event { event, version } => self.event(event, version.as_deref(), &mut actions),
-            Input::Superseded { version } => self.echo.see(&version),
+            Input::Event { event, version } => {
+                self.event(event, version.as_deref(), now, &mut actions);
+            }
+            Input::Superseded { version } => self.see(&version, now),
             Input::Newest { event, snapshot } => {
                 let newest = Newest { event, snapshot };
                 self.caught_up(newest, now, &mut actions);
@@ -183,13 +174,19 @@ impl Machine {
         actions
     }
 
-    fn indexed(&mut self) {
-        if self.state == State::AwaitingIndices {
-            self.state = State::Idle;
-        }
+    /// Notes the arrival of a version.
+    fn see(&mut self, version: &str, now: Moment) {
+        self.stamps.see(version, now);
+        self.echo.see(version);
     }
 
-    fn event(&mut self, event: EventType, version: Option<&str>, actions: &mut Actions) {
+    fn event(
+        &mut self,
+        event: EventType,
+        version: Option<&str>,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
         if matches!(self.newest, Some(newest) if newest.event == EventType::Deleted) {
             // Another object with the same identity.
             self.begin_another_life(actions);
@@ -198,13 +195,9 @@ impl Machine {
             self.state = State::Idle;
         }
         if let Some(version) = version {
-            self.echo.see(version);
+            self.see(version, now);
         }
-        actions.push(Action::Index);
-        if self.state == State::AwaitingIndices {
-            return;
-        }
-        actions.push(Action::CallEventHandlers);
+        actions.extend([Action::Index, Action::CallEventHandlers]);
         if event == EventType::Deleted {
             let snapshot = Snapshot::default();
             self.newest = Some(Newest { event, snapshot });
@@ -282,7 +275,7 @@ impl Machine {
 
     pub(super) fn begin_cycle(&mut self, actions: &mut Actions) {
         self.state = State::Planning;
-        actions.extend([Action::TendRunners, Action::Plan]);
+        actions.push(Action::Plan);
     }
 
     pub(super) fn consistency(&self) -> Consistency {
@@ -338,7 +331,6 @@ impl Machine {
         self.paused = true;
         match &self.state {
             State::Gone
-            | State::AwaitingIndices
             | State::BackingOff(BackingOff {
                 reason: BackOffReason::Unsent(_),
                 ..

@@ -93,6 +93,13 @@ pub enum PendingPatch {
     Carried,
 }
 
+impl PendingPatch {
+    /// Returns the state of a patch without carried transformations.
+    pub fn new(is_empty: bool) -> Self {
+        if is_empty { Self::Empty } else { Self::Some }
+    }
+}
+
 /// The decision of one cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {

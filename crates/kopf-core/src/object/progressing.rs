@@ -4,52 +4,68 @@
 //! progress are spaced by growing delays.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::moment::Moment;
 use super::plan::FinalizerChange;
 use super::rules::Rules;
 
-/// Consecutive cycles of the same kind without progress.
+/// Failures, conflicts, or cycles without progress in a row. Each of them delays the next attempt
+/// longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Repeats {
-    cycles: u32,
+pub(super) struct Backoff {
+    count: u32,
     last: Option<Moment>,
 }
 
-impl Repeats {
-    /// Returns the moment from which the next cycle of this kind is allowed; `None` if it is now.
-    pub(super) fn blocked_until(&self, rules: &impl Rules, now: Moment) -> Option<Moment> {
-        let last = self.last?;
-        let until = last.after(rules.backoff(self.cycles.saturating_sub(1)));
-        (now < until).then_some(until)
+impl Backoff {
+    /// Returns `true` before the first one.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
-    /// Like [`blocked_until`](Self::blocked_until), but the first cycle of this kind does not delay
-    /// the next one.
-    pub(super) fn blocked_after_first(&self, rules: &impl Rules, now: Moment) -> Option<Moment> {
-        (self.cycles > 1).then(|| self.blocked_until(rules, now))?
+    /// Returns `true` after the first one.
+    pub(super) fn is_first(&self) -> bool {
+        self.count == 1
     }
 
-    /// Counts a cycle of this kind.
+    /// Counts one.
     pub(super) fn count(&mut self, now: Moment) {
-        self.cycles = self.cycles.saturating_add(1);
+        self.count = self.count.saturating_add(1);
         self.last = Some(now);
     }
 
-    /// Notes progress: the next cycle of this kind is allowed at once.
-    pub(super) fn reset(&mut self) {
-        *self = Self::default();
+    /// Returns the delay after the last one.
+    pub(super) fn delay(&self, rules: &impl Rules) -> Duration {
+        rules.backoff(self.count.saturating_sub(1))
+    }
+
+    /// Returns the delay after the next one, which is a failure of the framework; `None` if the
+    /// object waits for its next event.
+    pub(super) fn next_failure_delay(&self, rules: &impl Rules) -> Option<Duration> {
+        rules.failure_delay(self.count)
+    }
+
+    /// Returns the moment until which the next attempt must wait; `None` if it is allowed now.
+    pub(super) fn blocked_until(&self, rules: &impl Rules, now: Moment) -> Option<Moment> {
+        let until = self.last?.after(self.delay(rules));
+        (now < until).then_some(until)
+    }
+
+    /// Notes progress: the next attempt is allowed at once. Returns `true` if there were any.
+    pub(super) fn reset(&mut self) -> bool {
+        !std::mem::take(self).is_empty()
     }
 }
 
 /// Consecutive changes of the finalizer in the same direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct FinalizerRepeats {
+pub(super) struct FinalizerBackoff {
     change: Option<FinalizerChange>,
-    repeats: Repeats,
+    backoff: Backoff,
 }
 
-impl FinalizerRepeats {
+impl FinalizerBackoff {
     /// Returns the moment from which this change is allowed again; `None` if it is now.
     pub(super) fn blocked_until(
         &self,
@@ -58,7 +74,7 @@ impl FinalizerRepeats {
         now: Moment,
     ) -> Option<Moment> {
         self.is_last(change)
-            .then(|| self.repeats.blocked_until(rules, now))?
+            .then(|| self.backoff.blocked_until(rules, now))?
     }
 
     /// Returns `true` if this was the last change.
@@ -69,9 +85,9 @@ impl FinalizerRepeats {
     /// Counts a change.
     pub(super) fn count(&mut self, change: FinalizerChange, now: Moment) {
         if self.change.replace(change) != Some(change) {
-            self.repeats.reset();
+            self.backoff.reset();
         }
-        self.repeats.count(now);
+        self.backoff.count(now);
     }
 
     /// Notes that the finalizer is as it should be.
@@ -102,8 +118,7 @@ const REMEMBERED: usize = 16;
 pub(super) struct Stall {
     target: u64,
     known: VecDeque<u64>,
-    repeats: u32,
-    last: Option<Moment>,
+    backoff: Backoff,
 }
 
 impl Stall {
@@ -115,23 +130,21 @@ impl Stall {
         rules: &impl Rules,
         now: Moment,
     ) -> Option<Moment> {
-        let last = self.last.filter(|_| self.knows(fingerprint))?;
-        let until = last.after(rules.backoff(self.repeats));
-        (now < until).then_some(until)
+        self.knows(fingerprint)
+            .then(|| self.backoff.blocked_until(rules, now))?
     }
 
     /// Notes that handlers were called for a cause with this fingerprint.
     pub(super) fn note(&mut self, fingerprint: Fingerprint, now: Moment) {
-        self.last = Some(now);
         if self.knows(fingerprint) {
-            self.repeats = self.repeats.saturating_add(1);
-            return;
+            return self.backoff.count(now);
         }
         if self.target != fingerprint.target {
             self.target = fingerprint.target;
             self.known.clear();
         }
-        self.repeats = 0;
+        self.backoff.reset();
+        self.backoff.count(now);
         self.known.truncate(REMEMBERED - 1);
         self.known.push_front(fingerprint.progress);
     }

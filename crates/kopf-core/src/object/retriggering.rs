@@ -11,14 +11,18 @@
 //!
 //! An accepted request never purges records again, so a handler that is retried keeps its progress.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::policy::Policy;
 use crate::body::Body;
 use crate::cause::Reason;
 use crate::encoding::to_json_text;
 use crate::essence::drop_annotations;
-use crate::handler::{HandlerId, HandlerKind};
+use crate::handler::{Handler, HandlerId, HandlerKind};
 use crate::keys::{KeyNaming, safe_char};
 use crate::lenient;
 use crate::patch::Patch;
@@ -178,6 +182,123 @@ impl Request {
     pub fn is_fulfilled<'a>(mut records: impl Iterator<Item = Option<&'a ProgressRecord>>) -> bool {
         records.all(|record| record.is_some_and(|record| record.success || record.failure))
     }
+}
+
+/// A request with the handlers that it selects.
+#[derive(Clone, Debug)]
+pub struct Requested {
+    request: Request,
+    handlers: Vec<HandlerId>,
+    /// The reason to call them if nothing has changed.
+    reason: Option<Reason>,
+    /// Nothing has changed: only the requested handlers are called.
+    is_cause: bool,
+}
+
+impl Requested {
+    /// Reads the request of an object. Requests on objects in deletion are ignored: only deletion
+    /// handlers are called for them.
+    pub(super) fn detect<F>(policy: &Policy<F>, body: &Body) -> Option<Self> {
+        if body.is_deleting() {
+            return None;
+        }
+        let request = Request::fetch(policy.naming(), body)?;
+        let mut handlers: Vec<HandlerId> = Vec::new();
+        let mut reasons = Vec::new();
+        for handler in &policy.handlers.changing {
+            if !handlers.contains(&handler.id) && request.selects(&handler.id, handler.kind) {
+                handlers.push(HandlerId::clone(&handler.id));
+                reasons.push(reason(handler.kind));
+            }
+        }
+        Some(Self {
+            request,
+            handlers,
+            reason: reasons.into_iter().next().flatten(),
+            is_cause: false,
+        })
+    }
+
+    /// Returns the reason to call the requested handlers on an object without changes.
+    pub(super) fn cause(&mut self, reason: Reason) -> Option<Reason> {
+        let requested = self.reason.filter(|_| reason == Reason::Noop);
+        self.is_cause = requested.is_some();
+        requested
+    }
+
+    /// Returns the names in a request that selects no handlers.
+    pub(super) fn unknown(&self) -> Option<&[String]> {
+        self.handlers.is_empty().then_some(&self.request.handlers)
+    }
+
+    /// Returns the handlers to call: those that the cause selects and the requested ones.
+    pub(super) fn join<F>(
+        &self,
+        policy: &Policy<F>,
+        mut selected: Vec<Arc<Handler<F>>>,
+    ) -> Vec<Arc<Handler<F>>> {
+        if self.is_cause {
+            selected.clear();
+        }
+        for id in &self.handlers {
+            let is_same = |handler: &&Arc<Handler<F>>| handler.id == *id;
+            let mut declared = policy.handlers.changing.iter();
+            let declared = declared.find(|one| is_same(one) && self.request.selects(id, one.kind));
+            if selected.iter().find(is_same).is_none() {
+                selected.extend(declared.cloned());
+            }
+        }
+        selected
+    }
+
+    /// Purges the records of a new request, and accepts it. Returns `true` if there were any: the
+    /// handlers are called only after the records are removed.
+    pub(super) fn accept(
+        &self,
+        naming: &KeyNaming,
+        state: &State,
+        storage: &dyn ProgressStorage,
+        body: &Body,
+        patch: &mut Patch,
+    ) -> Result<bool, StorageError> {
+        let ids = self.handlers.iter();
+        let is_purged = self.request.purge(ids, state, storage, body, patch)?;
+        if is_purged {
+            self.request.accepted().store(naming, body, patch);
+        }
+        Ok(is_purged)
+    }
+
+    /// Adds the new state of the request to the patch with the outcomes of the handlers.
+    pub(super) fn conclude(
+        &self,
+        naming: &KeyNaming,
+        state: &State,
+        body: &Body,
+        patch: &mut Patch,
+    ) {
+        let records = self.handlers.iter().map(|id| state.record(id));
+        if Request::is_fulfilled(records) {
+            Request::remove(naming, body, patch);
+        } else if self.request.stage == Stage::New {
+            self.request.accepted().store(naming, body, patch);
+        }
+    }
+
+    /// Returns a digest of the request, so that a repeated request does not count as a cycle
+    /// without progress.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.request.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Returns `true` if the object has a request after a write.
+pub(super) fn is_requested(naming: &KeyNaming, before: &Body, after: &Body) -> bool {
+    // The response is parsed only in part, and the annotation names depend on the kind.
+    let keys = naming.keys(KEY, before);
+    keys.iter().any(|key| after.annotation(key).is_some())
 }
 
 /// Returns `true` if a name is the id of a handler, or the name of its annotation.

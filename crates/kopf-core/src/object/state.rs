@@ -11,7 +11,7 @@ use super::progressing::Fingerprint;
 /// ```text
 ///                  ┌───────────────── event, deadline ─────────────────┐
 ///                  ▼                                                   │
-/// AwaitingIndices ─► Idle ─► Planning ─► Running ─► Writing ─► AwaitingEcho
+///                  Idle ─► Planning ─► Running ─► Writing ─► AwaitingEcho
 ///                  ▲          │  │          │         │  │           │
 ///                  │          │  └──────────┴─────────┼──┴► Sleeping ┤
 ///                  └──────────┴───────────────────────┴──► BackingOff┘
@@ -19,8 +19,6 @@ use super::progressing::Fingerprint;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum State {
-    /// The object is indexed and waits until all indices of the operator are filled.
-    AwaitingIndices,
     /// Nothing is left to do until the next event.
     #[default]
     Idle,

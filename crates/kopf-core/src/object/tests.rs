@@ -79,6 +79,7 @@ impl Subject {
         self.step(Input::Written(Response {
             awaited: Some(Awaited::Version(version.into())),
             effect: Effect::Changed,
+            stamp: None,
         }))
     }
 }
@@ -150,17 +151,21 @@ fn other_targets_in_between_are_no_stall() {
     }
 }
 
-/// Returns a machine that is removing the finalizer from an object whose deletion is handled.
-fn releasing() -> (Subject, Facts) {
-    let deletion = Facts {
+/// Returns the facts of a deletion.
+fn deletion() -> Facts {
+    Facts {
         deleting: true,
         finalizer: Finalizer::Kept,
         reason: Some(Reason::Delete),
         ..facts()
-    };
+    }
+}
+
+/// Returns a machine that is removing the finalizer from an object whose deletion is handled.
+fn releasing() -> (Subject, Facts) {
     let mut subject = Subject::new();
     subject.begin(EventType::Modified, "1");
-    subject.plan(deletion);
+    subject.plan(deletion());
     let actions = subject.step(Input::HandlersFinished(handled()));
     let release = Action::Write(Some(FinalizerChange::Release));
     assert_eq!(actions.last(), Some(&release));
@@ -168,7 +173,7 @@ fn releasing() -> (Subject, Facts) {
         finalizer: Finalizer::Released,
         reason: None,
         fingerprint: Fingerprint::default(),
-        ..deletion
+        ..deletion()
     };
     (subject, released)
 }
@@ -294,7 +299,7 @@ fn wake_up_outlives_the_wait_for_the_echo() {
     assert_eq!(subject.reach_deadline(), [Action::AdoptResponse]);
     assert_eq!(*subject.machine.state(), State::Sleeping { until: wake });
     let actions = subject.reach_deadline();
-    assert_eq!(actions, [Action::TendRunners, Action::Plan]);
+    assert_eq!(actions, [Action::Plan]);
 }
 
 #[test]
@@ -324,7 +329,7 @@ fn failed_touches_are_repeated() {
     let actions = subject.step(Input::Failed);
     assert_eq!(actions, [Action::ReportFailure(delay)]);
     let actions = subject.reach_deadline();
-    assert_eq!(actions, [Action::TendRunners, Action::Plan]);
+    assert_eq!(actions, [Action::Plan]);
 }
 
 #[test]
@@ -342,25 +347,18 @@ fn sleep_is_skipped_only_if_a_request_was_sent() {
             due: Some(delay),
             ..handled()
         }));
-        let actions = subject.step(Input::Written(Response { awaited, effect }));
-        assert_eq!(actions, [Action::DropCarried, Action::Log(message)]);
+        let actions = subject.step(Input::Written(Response {
+            awaited,
+            effect,
+            stamp: None,
+        }));
+        assert_eq!(actions, [Action::Log(message)]);
     }
 }
 
 #[test]
 fn patches_are_written_while_the_release_is_suspended() {
-    let deletion = Facts {
-        deleting: true,
-        finalizer: Finalizer::Kept,
-        reason: Some(Reason::Delete),
-        ..facts()
-    };
-    let mut subject = Subject::new();
-    subject.begin(EventType::Modified, "1");
-    subject.plan(deletion);
-    let actions = subject.step(Input::HandlersFinished(handled()));
-    let release = Action::Write(Some(FinalizerChange::Release));
-    assert_eq!(actions.last(), Some(&release));
+    let (mut subject, _) = releasing();
     subject.write("2");
     // The finalizer has been put back.
     subject.begin(EventType::Modified, "3");
@@ -369,7 +367,7 @@ fn patches_are_written_while_the_release_is_suspended() {
             progress: 8,
             ..FINGERPRINT
         },
-        ..deletion
+        ..deletion()
     });
     let actions = subject.step(Input::HandlersFinished(handled()));
     let warning = Message::FinalizerReverted(Duration::from_secs(1));

@@ -1,4 +1,30 @@
-//! Resource versions, as far as they can be compared.
+//! Versions of an object, as far as they can be compared.
+
+use serde_json::Value;
+
+use super::state::Snapshot;
+use crate::body::Body;
+use crate::cause::EventType;
+
+/// One version of an object.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// The type of the event that has brought it.
+    pub event: EventType,
+    /// The object.
+    pub body: Body,
+}
+
+impl Version {
+    /// Returns the parts that express the intentions of users.
+    pub fn snapshot(&self) -> Snapshot {
+        let generation = self.body.metadata().get("generation");
+        Snapshot {
+            generation: generation.and_then(Value::as_i64),
+            deleting: self.body.is_deleting(),
+        }
+    }
+}
 
 /// Returns `true` if seeing the version `seen` proves that `awaited` was reached: it is the same
 /// version, or both are numbers and `seen` is not smaller.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::action::{Action, Message};
-use super::echo::Remaining;
+use super::echo::{Awaited, Covered, Remaining};
 use super::input::{Effect, Response};
 use super::machine::{Actions, Machine};
 use super::moment::Moment;
@@ -26,13 +26,13 @@ impl Machine {
         let State::Writing(unsent) = self.state.clone() else {
             return;
         };
-        self.conflicts = 0;
+        self.conflicts.reset();
         if unsent.then == NextStep::Retry {
-            self.failures = 0;
+            self.failures.reset();
         } else {
             self.recovered(actions);
         }
-        actions.push(Action::DropCarried);
+        self.note_stamp(&response);
         if let NextStep::Sleep(delay) = unsent.then
             && !delay.is_zero()
         {
@@ -47,7 +47,7 @@ impl Machine {
             && unsent.then == NextStep::Finish
             && self.echo.remaining() != Some(Remaining::Cycle)
         {
-            return self.settle(actions);
+            return self.settle(&response, rules, now, actions);
         }
         let effect = response.effect;
         if self.expect(response, unsent.then, rules, now) {
@@ -70,7 +70,7 @@ impl Machine {
         actions: &mut Actions,
     ) {
         if effect != Effect::None {
-            self.futile = 0;
+            self.futile.reset();
         }
         match unsent.then {
             NextStep::Finish => self.state = self.waiting(None),
@@ -81,13 +81,13 @@ impl Machine {
                 self.state = State::AwaitingEcho { wake: None };
             }
             NextStep::Cycle if self.paused => self.state = State::Idle,
-            NextStep::Cycle if self.futile == 0 => {
-                self.futile = 1;
+            NextStep::Cycle if self.futile.is_empty() => {
+                self.futile.count(now);
                 self.begin_cycle(actions);
             }
             NextStep::Cycle => {
-                let delay = rules.backoff(self.futile - 1);
-                self.futile = self.futile.saturating_add(1);
+                let delay = self.futile.delay(rules);
+                self.futile.count(now);
                 self.back_off(BackOffReason::Stall, now.after(delay));
             }
         }
@@ -124,14 +124,26 @@ impl Machine {
     }
 
     /// Ends the cycle of a write that needs no further cycle, so that its event is not awaited.
-    fn settle(&mut self, actions: &mut Actions) {
+    fn settle(
+        &mut self,
+        response: &Response,
+        rules: &impl Rules,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
         self.echo.forget();
         self.stall.reset();
-        self.futile = 0;
+        self.futile.reset();
         self.state = State::Idle;
         let unhandled = Message::Unhandled(Reason::Noop);
+        let covered = match &response.awaited {
+            Some(Awaited::Version(version)) => {
+                Covered::new(version, now.after(rules.echo_timeout()))
+            }
+            _ => None,
+        };
         actions.extend([
-            Action::Cover,
+            Action::Cover(covered),
             Action::Log(unhandled),
             Action::Log(Message::CycleFinished),
         ]);
@@ -155,11 +167,14 @@ impl Machine {
             self.finalizer.reset();
         }
         self.recovered(actions);
-        let delay = rules.backoff(self.conflicts);
-        self.conflicts = self.conflicts.saturating_add(1);
+        self.conflicts.count(now);
+        let delay = self.conflicts.delay(rules);
+        if let Some(response) = &response {
+            self.note_stamp(response);
+        }
         let awaits =
             response.is_some_and(|response| self.expect(response, NextStep::Cycle, rules, now));
-        if awaits && self.conflicts == 1 {
+        if awaits && self.conflicts.is_first() {
             self.state = State::AwaitingEcho { wake: None };
         } else {
             // The event that is in the way normally arrives earlier.
@@ -180,8 +195,8 @@ impl Machine {
         if !rules.keeps_unsent() {
             return self.failed(rules, now, actions);
         }
-        let delay = rules.failure_delay(self.failures).unwrap_or(RESEND);
-        self.failures = self.failures.saturating_add(1);
+        let delay = self.failures.next_failure_delay(rules).unwrap_or(RESEND);
+        self.failures.count(now);
         let unsent = Unsent { rejected, ..unsent };
         if unsent.finalizer == Some(FinalizerChange::Release) {
             // The handlers have finished, and the next attempt can be long after a restart.
@@ -201,11 +216,11 @@ impl Machine {
             self.state = State::Gone;
             return actions.extend([Action::ReportFailure(None), Action::Forget]);
         }
-        let delay = rules.failure_delay(self.failures);
+        let delay = self.failures.next_failure_delay(rules);
         actions.push(Action::ReportFailure(delay));
         match delay {
             Some(delay) => {
-                self.failures = self.failures.saturating_add(1);
+                self.failures.count(now);
                 self.back_off(BackOffReason::Failure, now.after(delay));
             }
             None => self.state = self.waiting(None),
@@ -215,7 +230,7 @@ impl Machine {
     /// Ends a series of failures. The end of the throttling is logged here, and not when a delay has
     /// passed: the next attempt can fail as well.
     pub(super) fn recovered(&mut self, actions: &mut Actions) {
-        if std::mem::take(&mut self.failures) > 0 {
+        if self.failures.reset() {
             actions.push(Action::Log(Message::ThrottlingOver));
         }
     }
@@ -228,7 +243,14 @@ impl Machine {
             echo,
             ..Self::default()
         };
-        actions.extend([Action::DropCarried, Action::Log(Message::PatchSkipped)]);
+        actions.push(Action::Log(Message::PatchSkipped));
+    }
+
+    /// Notes whether a write came with a change that it did not contain.
+    fn note_stamp(&mut self, response: &Response) {
+        if response.awaited.is_some() {
+            self.stamps.note(response.stamp.clone());
+        }
     }
 
     fn back_off(&mut self, reason: BackOffReason, until: Moment) {

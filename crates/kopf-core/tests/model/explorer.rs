@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 
 /// A model: states, steps, and the properties that hold in every state.
 pub(crate) trait Model {
-    type State: Clone + Hash + Eq;
+    type State: Clone + Hash;
     type Step: Clone + Debug;
 
     /// Returns all steps that are possible in a state.

@@ -5,17 +5,22 @@ use std::time::Duration;
 use kopf_core::object::{Moment, Rules, StandardRules};
 
 use super::explorer::Model;
-use super::operator::{Handlers, Operator};
+use super::handlers::Handlers;
+use super::process::Operator;
 use super::server::Hostility;
 use super::world::{Step, Universe, World};
-use super::{DELETING, NONE, standard};
+use super::{DELETING, NO_HANDLERS, NONE, standard};
 
 /// Only handlers of changes, without a finalizer.
 const SIMPLE: Handlers = Handlers {
     changing: &["a"],
-    resuming: &[],
-    deleting: &[],
-    daemon: false,
+    ..NO_HANDLERS
+};
+
+/// Own writes are not taken for settled, because children matter.
+const OWNING: Handlers = Handlers {
+    owns: true,
+    ..DELETING
 };
 
 /// The standard rules without delays.
@@ -39,7 +44,7 @@ impl Rules for Hasty {
 /// requests; at most 1000 of them.
 fn requests<R: Rules>(rules: R, handlers: Handlers, hostility: Hostility) -> Vec<Moment> {
     let universe = Universe {
-        operator: Operator::new(rules, handlers),
+        operator: Operator::new(rules, handlers, None),
     };
     let mut world: World = universe.begin(NONE);
     world.server.hostility = hostility;
@@ -68,7 +73,7 @@ fn requests_to_a_hostile_server_become_rarer() {
     for (handlers, hostility) in [
         (DELETING, Hostility::StripsFinalizers),
         (SIMPLE, Hostility::StripsAnnotations),
-        (DELETING, Hostility::StripsAnnotations),
+        (OWNING, Hostility::StripsAnnotations),
         (SIMPLE, Hostility::IgnoresWrites),
         (DELETING, Hostility::IgnoresWrites),
     ] {
@@ -97,7 +102,7 @@ fn requests_to_a_hostile_server_become_rarer() {
 #[test]
 fn without_backoff_the_requests_are_endless() {
     for hostility in [Hostility::StripsFinalizers, Hostility::StripsAnnotations] {
-        let requests = requests(Hasty(standard()), DELETING, hostility);
+        let requests = requests(Hasty(standard()), OWNING, hostility);
         assert_eq!(requests.len(), 1000, "{hostility:?} is not noticed");
     }
 }
@@ -105,7 +110,7 @@ fn without_backoff_the_requests_are_endless() {
 #[test]
 fn object_is_handled_without_the_finalizer() {
     let universe = Universe {
-        operator: Operator::new(standard(), DELETING),
+        operator: Operator::new(standard(), DELETING, None),
     };
     let mut world = universe.begin(NONE);
     world.server.hostility = Hostility::StripsFinalizers;

@@ -12,12 +12,13 @@
     reason = "a test, which prints how many states it has visited"
 )]
 
-mod attempts;
+mod coverage;
 mod explorer;
+mod handlers;
 mod hostile;
 mod mutations;
-mod operator;
-mod releasing;
+mod process;
+mod properties;
 mod server;
 mod world;
 
@@ -25,9 +26,11 @@ use std::time::Duration;
 
 use kopf_core::object::StandardRules;
 
+use coverage::Coverage;
 use explorer::{Explored, explore};
-use operator::{Handlers, Operator};
-use world::{Budget, Universe};
+use handlers::Handlers;
+use process::Operator;
+use world::{Budget, Universe, World};
 
 /// Returns the rules with the default settings.
 fn standard() -> StandardRules {
@@ -38,39 +41,52 @@ fn standard() -> StandardRules {
     }
 }
 
-const CHANGING: Handlers = Handlers {
-    changing: &["a", "b"],
+const NO_HANDLERS: Handlers = Handlers {
+    changing: &[],
     resuming: &[],
     deleting: &[],
     daemon: false,
+    owns: false,
+    marks: false,
+};
+
+const CHANGING: Handlers = Handlers {
+    changing: &["a", "b"],
+    ..NO_HANDLERS
 };
 
 const DELETING: Handlers = Handlers {
     changing: &["a"],
-    resuming: &[],
     deleting: &["d"],
-    daemon: false,
+    ..NO_HANDLERS
 };
 
 const DAEMON: Handlers = Handlers {
-    changing: &["a"],
-    resuming: &[],
-    deleting: &["d"],
     daemon: true,
+    ..DELETING
 };
 
 const DELETING_TWICE: Handlers = Handlers {
-    changing: &["a"],
-    resuming: &[],
     deleting: &["d", "e"],
-    daemon: false,
+    ..DELETING
 };
 
 const RESUMING: Handlers = Handlers {
     changing: &["a"],
     resuming: &["r"],
-    deleting: &[],
-    daemon: false,
+    ..NO_HANDLERS
+};
+
+const OWNING: Handlers = Handlers {
+    changing: &["a"],
+    owns: true,
+    ..NO_HANDLERS
+};
+
+const MARKING: Handlers = Handlers {
+    changing: &["a"],
+    marks: true,
+    ..NO_HANDLERS
 };
 
 /// One exploration: a name, the handlers, and what may happen.
@@ -86,13 +102,30 @@ const NONE: Budget = Budget {
     crashes: 0,
     relistings: 0,
     failures: 0,
+    rejections: 0,
+    batches: 0,
+    garbled: 0,
+    broken: 0,
+    pauses: 0,
+    handovers: 0,
+    children: 0,
     retries: 0,
     beats: 0,
     others: 0,
     delays: 2,
 };
 
-const EXPLORATIONS: [Exploration; 11] = [
+/// Events do not come later than the deadlines, because versions cannot be compared.
+const OPAQUE: Budget = Budget {
+    edits: 1,
+    beats: 1,
+    retries: 1,
+    batches: 2,
+    delays: 0,
+    ..NONE
+};
+
+const EXPLORATIONS: [Exploration; 19] = [
     Exploration {
         name: "edits while another handler is retried",
         handlers: CHANGING,
@@ -205,11 +238,95 @@ const EXPLORATIONS: [Exploration; 11] = [
             ..NONE
         },
     },
+    Exploration {
+        name: "transformations amid edits and writes of another client",
+        handlers: MARKING,
+        budget: Budget {
+            edits: 1,
+            beats: 2,
+            failures: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "rejected writes amid edits and deletions",
+        handlers: DELETING,
+        budget: Budget {
+            edits: 1,
+            deletions: 1,
+            rejections: 2,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "events that are replaced by newer ones",
+        handlers: CHANGING,
+        budget: Budget {
+            edits: 1,
+            beats: 1,
+            batches: 2,
+            retries: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "unreadable events and failing filters",
+        handlers: DAEMON,
+        budget: Budget {
+            deletions: 1,
+            garbled: 1,
+            broken: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "pauses amid edits and retries",
+        handlers: CHANGING,
+        budget: Budget {
+            edits: 1,
+            retries: 1,
+            failures: 1,
+            pauses: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "changes of the replica amid edits and retries",
+        handlers: CHANGING,
+        budget: Budget {
+            edits: 1,
+            retries: 1,
+            failures: 1,
+            handovers: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "changes of the replica amid a deletion",
+        handlers: DELETING_TWICE,
+        budget: Budget {
+            deletions: 1,
+            beats: 1,
+            handovers: 1,
+            others: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "children amid retries and changes of the replica",
+        handlers: OWNING,
+        budget: Budget {
+            retries: 2,
+            children: 2,
+            handovers: 1,
+            ..NONE
+        },
+    },
 ];
 
-fn universe(handlers: Handlers) -> Universe<StandardRules> {
+fn universe(rules: StandardRules, handlers: Handlers) -> Universe<StandardRules> {
     Universe {
-        operator: Operator::new(standard(), handlers),
+        operator: Operator::new(rules, handlers, None),
     }
 }
 
@@ -221,33 +338,64 @@ fn depth() -> (usize, u8) {
     }
 }
 
+/// Explores a world, and returns the number of its states.
+fn check(name: &str, universe: &Universe<StandardRules>, world: World, bound: usize) -> usize {
+    match explore(universe, world, bound) {
+        Explored::Violated { property, steps } => panic!("{name}: {property}: {steps:#?}"),
+        Explored::Complete { states } => {
+            println!("{states:>9} states: {name}");
+            states
+        }
+        Explored::Bounded { states } => {
+            println!("{states:>9} states (bound reached): {name}");
+            states
+        }
+    }
+}
+
 #[test]
 fn every_interleaving_satisfies_the_guarantees() {
     let (bound, more) = depth();
     let mut total = 0;
+    let mut coverage = Coverage::default();
     for Exploration {
         name,
         handlers,
         budget,
     } in EXPLORATIONS
     {
-        let universe = universe(handlers);
+        let universe = universe(standard(), handlers);
         let budget = Budget {
             edits: budget.edits + more * u8::from(budget.edits > 0),
             crashes: budget.crashes + more * u8::from(budget.crashes > 0),
             ..budget
         };
-        match explore(&universe, universe.begin(budget), bound) {
-            Explored::Violated { property, steps } => panic!("{name}: {property}: {steps:#?}"),
-            Explored::Complete { states } => {
-                total += states;
-                println!("{states:>9} states: {name}");
-            }
-            Explored::Bounded { states } => {
-                total += states;
-                println!("{states:>9} states (bound reached): {name}");
-            }
-        }
+        total += check(name, &universe, universe.begin(budget), bound);
+        coverage.merge_from(universe.operator.coverage.take());
     }
+    let touching = StandardRules {
+        touching: true,
+        ..standard()
+    };
+    let universe = universe(touching, CHANGING);
+    let budget = Budget {
+        edits: 1,
+        retries: 1,
+        failures: 1,
+        ..NONE
+    };
+    let name = "delays that end by a write";
+    total += check(name, &universe, universe.begin(budget), bound);
+    coverage.merge_from(universe.operator.coverage.take());
     println!("{total:>9} states in all");
+    let missing = coverage.missing();
+    assert!(missing.is_empty(), "never occurs: {missing:?}");
+}
+
+#[test]
+fn versions_that_are_no_numbers_satisfy_the_guarantees() {
+    let universe = universe(standard(), CHANGING);
+    let mut world = universe.begin(OPAQUE);
+    world.server.is_opaque = true;
+    check("opaque versions", &universe, world, depth().0);
 }

@@ -7,9 +7,10 @@ use kopf_core::object::{
 };
 
 use super::explorer::{Explored, explore};
-use super::operator::{Handlers, Operator};
+use super::handlers::Handlers;
+use super::process::Operator;
 use super::world::{Budget, Universe};
-use super::{CHANGING, DAEMON, DELETING, DELETING_TWICE, NONE, standard};
+use super::{CHANGING, DAEMON, DELETING, DELETING_TWICE, MARKING, NONE, OPAQUE, OWNING, standard};
 
 /// The standard rules, with one of them replaced.
 struct Mutant {
@@ -29,6 +30,22 @@ pub(crate) enum Mutation {
     OutcomeForgotten,
     ErasedEarly,
     RefusalNotRecorded,
+    /// The finalizer is neither added nor removed before changes are handled.
+    FinalizerUndecided,
+    /// Every own write counts as one that needs no further cycle.
+    EverythingSettled,
+    /// Transformations are not repeated after a conflict.
+    CarriedForgotten,
+    /// Events that are replaced by newer ones do not count as echoes.
+    ForgetfulQueue,
+    /// Deadlines of a paused operator start handlers.
+    PauseIgnored,
+    /// Results are not written before another replica takes over.
+    LeftUnwritten,
+    /// The end of a deletion is not recorded before another replica takes over.
+    LeftUnrecorded,
+    /// Handlers that were woken up by a child stay so after another replica has taken over.
+    LeftAwake,
 }
 
 impl Rules for Mutant {
@@ -57,6 +74,7 @@ impl Rules for Mutant {
             Mutation::CarriedOnInconsistency => Consistency::Seen,
             _ => consistency,
         };
+        let change = change.filter(|_| self.mutation != Mutation::FinalizerUndecided);
         plan(facts, change, consistency)
     }
 
@@ -81,11 +99,11 @@ fn counterexample(mutation: Mutation, handlers: Handlers, budget: Budget) -> Str
         rules: standard(),
         mutation,
     };
-    let mut operator = Operator::new(rules, handlers);
-    operator.lost_updates = mutation == Mutation::LostUpdates;
-    operator.mutation = Some(mutation);
+    let operator = Operator::new(rules, handlers, Some(mutation));
     let universe = Universe { operator };
-    match explore(&universe, universe.begin(budget), 400_000) {
+    let mut world = universe.begin(budget);
+    world.server.is_opaque = mutation == Mutation::ForgetfulQueue;
+    match explore(&universe, world, 400_000) {
         Explored::Violated { property, .. } => property,
         other => panic!("{mutation:?} is not noticed: {other:?}"),
     }
@@ -168,6 +186,70 @@ fn every_wrong_rule_has_a_counterexample() {
                 ..NONE
             },
             "recorded refusals",
+        ),
+        (
+            Mutation::FinalizerUndecided,
+            DELETING,
+            Budget {
+                deletions: 1,
+                ..NONE
+            },
+            "finalizer",
+        ),
+        (
+            Mutation::EverythingSettled,
+            CHANGING,
+            Budget { edits: 1, ..NONE },
+            "at least once",
+        ),
+        (
+            Mutation::CarriedForgotten,
+            MARKING,
+            Budget { beats: 1, ..NONE },
+            "transformations",
+        ),
+        (Mutation::ForgetfulQueue, CHANGING, OPAQUE, "at least once"),
+        (
+            Mutation::PauseIgnored,
+            CHANGING,
+            Budget {
+                retries: 1,
+                pauses: 1,
+                ..NONE
+            },
+            "pause",
+        ),
+        (
+            Mutation::LeftUnwritten,
+            CHANGING,
+            Budget {
+                failures: 1,
+                handovers: 1,
+                ..NONE
+            },
+            "durable progress",
+        ),
+        (
+            Mutation::LeftUnrecorded,
+            DELETING,
+            Budget {
+                deletions: 1,
+                others: 1,
+                handovers: 1,
+                ..NONE
+            },
+            "durable progress",
+        ),
+        (
+            Mutation::LeftAwake,
+            OWNING,
+            Budget {
+                retries: 1,
+                children: 1,
+                handovers: 1,
+                ..NONE
+            },
+            "delays",
         ),
     ] {
         let property = counterexample(mutation, handlers, budget);

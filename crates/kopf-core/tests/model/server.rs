@@ -1,12 +1,14 @@
 //! The API server of the model: one object, its versions, and the events on their way.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use kopf_core::body::Body;
 use kopf_core::cause::EventType;
-use kopf_core::finalizer::{Removal, add_fn};
-use kopf_core::object::FinalizerChange;
-use serde_json::{Value, json};
+use kopf_core::object::WritePlan;
+use kopf_core::patch::{json_calls_between, with_version_test};
+use serde_json::{Map, Value, json};
 
 /// The finalizer of the operator.
 pub(crate) const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
@@ -42,29 +44,38 @@ pub(crate) struct Server {
     version: u64,
     pub(crate) events: VecDeque<Event>,
     pub(crate) hostility: Hostility,
+    /// Versions of objects are no numbers.
+    pub(crate) is_opaque: bool,
 }
 
-/// A write of the operator: a merge patch, then a JSON patch.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A write of the operator on its way: a merge patch, then a JSON patch.
+#[derive(Clone, Debug)]
 pub(crate) struct Request {
-    pub(crate) merge: Value,
-    pub(crate) finalizer: Option<FinalizerChange>,
-    /// The records to be erased with the finalizer.
-    pub(crate) erasure: Value,
-    /// The object after the transformations.
-    pub(crate) transformed: Option<Value>,
+    pub(crate) plan: WritePlan,
     /// The version that the JSON patch is made for, unless the merge patch goes first.
     pub(crate) base: Arc<Value>,
     /// The response to the merge patch.
     pub(crate) merged: Option<Arc<Value>>,
     /// The merge patch to be sent again if the response to it is lost.
-    pub(crate) last: Value,
+    pub(crate) last: Map<String, Value>,
     /// A mutation: the removal of the finalizer is guarded by the version of the object.
     pub(crate) is_guarded: bool,
 }
 
+impl Hash for Request {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let patch = &self.plan.patch;
+        let effect = patch
+            .applied_to(&Body::from(Arc::clone(&self.base)))
+            .unwrap();
+        (format!("{patch:?}"), effect.value()).hash(state);
+        (format!("{:?}", self.plan.removal), self.plan.is_release).hash(state);
+        (&self.base, &self.merged, &self.last).hash(state);
+    }
+}
+
 /// The result of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) enum Outcome {
     Accepted(Option<Arc<Value>>),
     Conflict(Option<Arc<Value>>),
@@ -110,10 +121,10 @@ impl Server {
         }
     }
 
-    /// Records outcomes by a merge patch of the operator; returns the response.
-    pub(crate) fn merge(&mut self, merge: &Value) -> Option<Arc<Value>> {
+    /// Applies a merge patch of the operator; returns the response.
+    pub(crate) fn merge(&mut self, merge: &Map<String, Value>) -> Option<Arc<Value>> {
         let mut changed = Value::clone(self.object.as_ref()?);
-        json_patch::merge(&mut changed, merge);
+        json_patch::merge(&mut changed, &Value::Object(merge.clone()));
         Some(self.write(changed))
     }
 
@@ -148,48 +159,32 @@ impl Server {
         let Some(object) = self.object.clone() else {
             return Some(Outcome::NotFound);
         };
-        if request.merge != json!({}) {
-            let merge = std::mem::replace(&mut request.merge, json!({}));
-            request.merged = self.merge(&merge);
-            request.last = merge;
-            request.transformed = None;
-            let accepted = || Outcome::Accepted(request.merged.clone());
-            return request.finalizer.is_none().then(accepted);
+        let plan = &mut request.plan;
+        if !plan.patch.merge.is_empty() {
+            request.last = std::mem::take(&mut plan.patch.merge);
+            request.merged = self.merge(&request.last);
+            let is_last = plan.patch.fns.is_empty() && plan.removal.is_none();
+            return is_last.then(|| Outcome::Accepted(request.merged.clone()));
         }
-        request.last = json!({});
-        let mut response = request.merged.clone();
-        let is_current = |base: &Value| {
-            base["metadata"]["resourceVersion"] == object["metadata"]["resourceVersion"]
-        };
-        if let Some(transformed) = &request.transformed {
-            if !is_current(&request.base) {
-                return Some(Outcome::Conflict(None));
-            }
-            response = Some(self.write(transformed.clone()));
+        request.last.clear();
+        let response = request.merged.clone();
+        let base = response
+            .as_ref()
+            .filter(|merged| number(merged) > number(&request.base))
+            .unwrap_or(&request.base);
+        let operations = operations(plan, base);
+        if operations.is_empty() {
+            return Some(Outcome::Accepted(response));
         }
-        let base = response.as_ref().unwrap_or(&request.base);
-        let changed = match request.finalizer {
-            None => return Some(Outcome::Accepted(response)),
-            Some(FinalizerChange::Add) => {
-                let mut changed = Value::clone(base);
-                add_fn(FINALIZER).call(&mut changed).unwrap();
-                (is_current(base) || response.is_some()).then_some(changed)
-            }
-            Some(_) if request.is_guarded && !is_current(base) => None,
-            Some(_) => {
-                let erasure = request.erasure.as_object().cloned().unwrap_or_default();
-                let removal = Removal::new(FINALIZER).erasing(erasure);
-                let operations = json!(removal.operations(base, false).unwrap());
-                let operations: json_patch::Patch = serde_json::from_value(operations).unwrap();
-                let mut changed = Value::clone(self.object.as_ref().unwrap_or(&object));
-                json_patch::patch(&mut changed, &operations)
-                    .ok()
-                    .map(|()| changed)
-            }
-        };
-        Some(match changed {
-            Some(changed) => Outcome::Accepted(Some(self.write(changed))),
-            None => Outcome::Conflict(response),
+        let is_current =
+            base["metadata"]["resourceVersion"] == object["metadata"]["resourceVersion"];
+        let operations: json_patch::Patch = serde_json::from_value(json!(operations)).unwrap();
+        let mut changed = Value::clone(&object);
+        let is_applied = json_patch::patch(&mut changed, &operations).is_ok();
+        Some(if is_applied && (is_current || !request.is_guarded) {
+            Outcome::Accepted(Some(self.write(changed)))
+        } else {
+            Outcome::Conflict(response)
         })
     }
 
@@ -217,7 +212,8 @@ impl Server {
 
     fn store(&mut self, mut object: Value, event: EventType) -> Arc<Value> {
         self.version += 1;
-        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let prefix = if self.is_opaque { "v" } else { "" };
+        object["metadata"]["resourceVersion"] = json!(format!("{prefix}{}", self.version));
         let object = Arc::new(object);
         let finalizers = object["metadata"]["finalizers"].as_array();
         let is_gone = is_deleting(&object) && finalizers.is_none_or(Vec::is_empty);
@@ -229,6 +225,32 @@ impl Server {
         self.object = (!is_gone).then(|| Arc::clone(&object));
         object
     }
+}
+
+/// Returns the JSON patch of a write for a version of the object.
+fn operations(plan: &WritePlan, base: &Value) -> Vec<Value> {
+    let mut changed = base.clone();
+    for function in &plan.patch.fns {
+        function.call(&mut changed).unwrap();
+    }
+    let transformed = json_calls_between(base, &changed, false).unwrap().main;
+    let removal = plan.removal.as_ref();
+    let removal = removal.map(|removal| removal.operations(&changed, false).unwrap());
+    let is_guarded = !transformed.is_empty();
+    let operations = [transformed, removal.unwrap_or_default()].concat();
+    if !is_guarded {
+        return operations;
+    }
+    let version = base["metadata"]["resourceVersion"].as_str();
+    let guarded = with_version_test(operations, version.unwrap_or_default());
+    guarded.as_array().cloned().unwrap_or_default()
+}
+
+/// Returns the version of an object.
+pub(crate) fn number(object: &Value) -> u64 {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    let digits = version.unwrap_or_default().trim_start_matches('v');
+    digits.parse().unwrap_or(0)
 }
 
 pub(crate) fn is_deleting(object: &Value) -> bool {

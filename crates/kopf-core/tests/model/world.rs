@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::cause::{EventType, Reason};
-use kopf_core::object::{FinalizerChange, Input, Moment, Rules, State};
-use serde_json::Value;
+use kopf_core::object::{Input, Memory, Moment, Object, Rules};
 
 use super::explorer::Model;
-use super::operator::{Call, Operator, Phase, Process, Runner, number};
-use super::server::{Outcome, Server, has_finalizer};
+use super::handlers::RETRY;
+use super::mutations::Mutation;
+use super::process::{Call, Operator, Phase, Process, Runner};
+use super::properties::{Known, Returned};
+use super::server::{Outcome, Server, has_finalizer, number};
 
 /// The maximum number of each disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,6 +24,20 @@ pub(crate) struct Budget {
     pub(crate) relistings: u8,
     /// Writes that fail, before or after the server has applied them.
     pub(crate) failures: u8,
+    /// Writes that the server rejects.
+    pub(crate) rejections: u8,
+    /// Several events at once, of which only the newest is processed.
+    pub(crate) batches: u8,
+    /// Events that cannot be read.
+    pub(crate) garbled: u8,
+    /// Failing filters of the daemon.
+    pub(crate) broken: u8,
+    /// Pauses of the operator.
+    pub(crate) pauses: u8,
+    /// Changes of the replica that handles the object.
+    pub(crate) handovers: u8,
+    /// Changed children.
+    pub(crate) children: u8,
     /// Temporary errors of handlers.
     pub(crate) retries: u8,
     /// Writes of another client, which handlers ignore.
@@ -40,67 +56,46 @@ pub(crate) enum Step {
     Beat,
     RemoveOtherFinalizer,
     Deliver,
+    DeliverBatch,
+    Garble,
+    BreakFilter,
+    Child,
+    Pause,
+    Resume,
+    HandOver,
     Relist,
     HandlerSucceeds,
     HandlerFails,
     Apply,
     Respond,
     FailWrite,
+    Reject,
     TimePasses,
     RunnerExits,
     Crash,
     Start,
 }
 
-/// Facts about one handler, independently of the operator.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Known {
-    /// The last call that has returned.
-    last: Option<Returned>,
-    /// The last call that is recorded on the object. A crash undoes the others.
-    recorded: Option<Returned>,
-    /// The object of the current call.
-    current: Option<Called>,
-}
-
-impl Known {
-    /// Returns the object of the last call, if it has succeeded.
-    fn success(&self) -> Option<&Called> {
-        let last = self.last.as_ref().filter(|last| last.succeeded);
-        last.map(|last| &last.called)
-    }
-}
-
-/// The object that a handler was called with.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Called {
-    essence: Arc<Value>,
-    generation: Option<i64>,
-}
-
-/// A call that has returned.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Returned {
-    called: Called,
-    succeeded: bool,
-}
-
 /// A state of the world.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) process: Option<Process>,
     pub(crate) budget: Budget,
     pub(crate) now: Moment,
-    known: BTreeMap<&'static str, Known>,
+    /// The operator is paused.
+    pub(super) is_paused: bool,
+    pub(super) known: BTreeMap<Arc<str>, Known>,
     /// The version of the last own write that the current process knows of.
-    own_version: u64,
+    pub(super) own_version: u64,
     /// Handlers of the deletion that have succeeded. A crash undoes those that were never recorded.
-    deleted: Vec<&'static str>,
+    pub(super) deleted: Vec<Arc<str>>,
     /// Handlers of the deletion whose success was recorded on the object at any time.
-    recorded: Vec<&'static str>,
+    pub(super) recorded: Vec<Arc<str>>,
+    /// The finalizer was removed after the handlers of the deletion.
+    pub(super) is_released: bool,
     /// Writes since the last step of the user, a fault, or a handler.
-    idle_writes: u8,
+    pub(super) idle_writes: u8,
 }
 
 impl World {
@@ -108,7 +103,8 @@ impl World {
     fn is_late(&self) -> bool {
         let process = self.process.as_ref();
         let is_exiting = process.is_some_and(|process| process.runner == Runner::Stopping);
-        is_exiting || !self.server.events.is_empty()
+        let is_watching = process.is_some_and(|process| !process.is_leaving) && !self.is_paused;
+        is_exiting || is_watching && !self.server.events.is_empty()
     }
 }
 
@@ -132,84 +128,33 @@ impl<R: Rules> Universe<R> {
         world
     }
 
-    fn call(&self, world: &mut World) -> Result<(), String> {
-        let Some(process) = &world.process else {
-            return Ok(());
-        };
-        let Some(Call {
-            handler,
-            reason,
-            body,
-        }) = self.operator.call(process)
-        else {
-            return Ok(());
-        };
-        let known = world.known.entry(handler).or_default();
-        if known.current.is_some() {
-            return Ok(());
-        }
-        if number(&body) < world.own_version {
-            return Err(format!(
-                "own writes first: {handler} is called on an outdated version"
-            ));
-        }
-        let called = Called {
-            essence: Arc::new(self.operator.essence(&body)),
-            generation: body["metadata"]["generation"].as_i64(),
-        };
-        let is_change = matches!(reason, Reason::Create | Reason::Update);
-        if known.success() == Some(&called)
-            && is_change
-            && !self.operator.handlers.resuming.contains(&handler)
-        {
-            return Err(format!(
-                "durable progress: {handler} is called again for the same version"
-            ));
-        }
-        if reason == Reason::Delete && world.deleted.contains(&handler) {
-            return Err(format!(
-                "durable progress: {handler} is called again for the same deletion"
-            ));
-        }
-        known.current = Some(called);
-        world.idle_writes = 0;
-        Ok(())
-    }
-
-    /// Notes the successes of a deletion that are recorded on the object.
-    fn note_records(&self, world: &mut World) {
-        let Some(object) = &world.server.object else {
-            return;
-        };
-        for handler in self.operator.handlers.deleting {
-            if !world.recorded.contains(handler) && self.operator.is_recorded(handler, object) {
-                world.recorded.push(handler);
-            }
-        }
-    }
-
     /// Fails a write. Outcomes of a deletion must be recorded then.
-    fn fail_write(&self, world: &mut World) -> Result<(), String> {
+    fn fail_write(&self, world: &mut World, is_rejected: bool) -> Result<(), String> {
         let Some(process) = &mut world.process else {
             return Ok(());
         };
         let is_release = matches!(
             &process.phase,
-            Phase::Sending { request, outcome: None }
-                if request.finalizer == Some(FinalizerChange::Release)
+            Phase::Sending { request, outcome: None } if request.plan.is_release
         );
-        self.operator.fail_write(process, world.now);
-        if let Some(merge) = process.record.take()
-            && let Some(object) = world.server.merge(&merge)
-        {
-            self.operator.note_recorded(process, object);
-        }
-        self.note_records(world);
+        self.operator.fail_write(process, is_rejected, world.now);
+        self.write_record(world);
         let is_recorded = |handler| world.recorded.contains(handler);
         if is_release && world.server.object.is_some() && !world.deleted.iter().all(is_recorded) {
             return Err("recorded refusals: a restart would repeat the deletion".to_owned());
         }
         Ok(())
+    }
+
+    /// Records the outcomes of a deletion.
+    fn write_record(&self, world: &mut World) {
+        if let Some(process) = &mut world.process
+            && let Some(patch) = process.record.take()
+            && let Some(object) = world.server.merge(&patch.merge)
+        {
+            self.operator.note_recorded(process, object);
+        }
+        self.note_records(world);
     }
 
     fn handler_returns(&self, world: &mut World, succeeds: bool) {
@@ -222,11 +167,13 @@ impl<R: Rules> Universe<R> {
         else {
             return;
         };
-        let current = world.server.object.as_deref();
+        let current = world.server.object.as_ref();
         self.operator
             .return_from_handler(process, succeeds, current, world.now);
-        let known = world.known.entry(handler).or_default();
+        let known = world.known.entry(Arc::clone(&handler)).or_default();
         let called = known.current.take();
+        known.is_awake = false;
+        known.delayed = (!succeeds).then(|| world.now.after(RETRY));
         known.last = called.map(|called| Returned {
             called,
             succeeded: succeeds,
@@ -246,7 +193,7 @@ impl<R: Rules> Universe<R> {
         };
         let is_held = |server: &Server| server.object.as_deref().is_some_and(has_finalizer);
         let was_held = is_held(&world.server);
-        let releases = request.finalizer == Some(FinalizerChange::Release);
+        let releases = request.plan.is_release;
         let result = world.server.apply(request);
         outcome.clone_from(&result);
         let is_written = matches!(result, None | Some(Outcome::Accepted(_)));
@@ -263,11 +210,7 @@ impl<R: Rules> Universe<R> {
             return Err("bounded reaction: too many writes without a reason".to_owned());
         }
         if was_held && !is_held(&world.server) && releases {
-            let missing = self.operator.handlers.deleting.iter();
-            if missing
-                .clone()
-                .any(|handler| !world.deleted.contains(handler))
-            {
+            if !self.has_deleted(world) {
                 return Err(
                     "finalizer: it goes before the delete handlers have succeeded".to_owned(),
                 );
@@ -275,6 +218,7 @@ impl<R: Rules> Universe<R> {
             if runner != Runner::Absent {
                 return Err("finalizer: it goes before the daemon has exited".to_owned());
             }
+            world.is_released = true;
         }
         Ok(())
     }
@@ -283,17 +227,14 @@ impl<R: Rules> Universe<R> {
         let Some(process) = &mut world.process else {
             return;
         };
-        let Phase::Sending {
-            outcome: Some(outcome),
+        if let Phase::Sending {
+            outcome: Some(Outcome::Accepted(Some(object)) | Outcome::Conflict(Some(object))),
             ..
-        } = process.phase.clone()
-        else {
-            return;
-        };
-        if let Outcome::Accepted(Some(object)) | Outcome::Conflict(Some(object)) = &outcome {
+        } = &process.phase
+        {
             world.own_version = world.own_version.max(number(object));
         }
-        self.operator.respond(process, outcome, world.now);
+        self.operator.respond(process, world.now);
     }
 
     fn deliver(&self, world: &mut World) {
@@ -304,6 +245,76 @@ impl<R: Rules> Universe<R> {
             self.operator
                 .take(process, event.event, &event.body, world.now);
         }
+    }
+
+    /// Delivers all events at once: only the newest is processed.
+    fn deliver_batch(&self, world: &mut World) {
+        while world.server.events.len() > 1 {
+            let (Some(process), Some(event)) =
+                (&mut world.process, world.server.events.pop_front())
+            else {
+                return;
+            };
+            let version = event.body["metadata"]["resourceVersion"].as_str();
+            if let Some(version) = version.filter(|_| !self.operator.has(Mutation::ForgetfulQueue))
+            {
+                let version = version.into();
+                let input = Input::Superseded { version };
+                self.operator.feed(process, input, world.now);
+            }
+        }
+        self.deliver(world);
+    }
+
+    /// Notices a pause, or that another replica is to handle the object: results are written, and
+    /// the object is left.
+    fn notice(&self, world: &mut World) {
+        let Some(process) = &mut world.process else {
+            return;
+        };
+        let is_waiting = |process: &Process| matches!(process.phase, Phase::Waiting);
+        if !is_waiting(process) {
+            return;
+        }
+        let is_noticed = world.is_paused && !self.operator.has(Mutation::PauseIgnored)
+            || process.is_leaving && !self.operator.has(Mutation::LeftUnwritten);
+        if is_noticed {
+            let input = process.object.pause();
+            self.operator.feed(process, input, world.now);
+        }
+        let Some(process) = &mut world.process else {
+            return;
+        };
+        let is_free = process.object.can_be_left() || self.operator.has(Mutation::LeftUnwritten);
+        if process.is_leaving && is_waiting(process) && is_free {
+            self.leave(world);
+        }
+    }
+
+    /// Lets another replica handle the object, which has handled it before.
+    fn leave(&self, world: &mut World) {
+        let Some(process) = &mut world.process else {
+            return;
+        };
+        let is_rejected = process.object.machine.is_rejected();
+        for known in world.known.values_mut() {
+            known.is_awake = false;
+            if is_rejected {
+                known.last.clone_from(&known.recorded);
+            }
+        }
+        if !self.operator.has(Mutation::LeftUnrecorded) {
+            self.operator.record(process);
+        }
+        let woken = std::mem::take(&mut process.object.woken);
+        self.write_record(world);
+        let mut other = Process::new(Object::new(Memory::new(true), None));
+        if self.operator.has(Mutation::LeftAwake) {
+            other.object.woken = woken;
+        }
+        world.own_version = 0;
+        world.process = Some(other);
+        self.relist(world);
     }
 
     /// Handles a lost connection: pending events are dropped, and the object is listed.
@@ -330,6 +341,7 @@ impl<R: Rules> Universe<R> {
         world.deleted.clone_from(&world.recorded);
         for known in world.known.values_mut() {
             known.current = None;
+            (known.delayed, known.is_awake) = (None, false);
             known.last.clone_from(&known.recorded);
         }
     }
@@ -339,7 +351,7 @@ impl<R: Rules> Universe<R> {
         let Some(process) = &mut world.process else {
             return;
         };
-        if let Some(deadline) = process.machine.deadline() {
+        if let Some(deadline) = process.object.machine.deadline() {
             if is_late {
                 world.budget.delays -= 1;
             }
@@ -364,6 +376,9 @@ impl<R: Rules> Universe<R> {
                 if world.budget.failures > 0 {
                     steps.push(Step::FailWrite);
                 }
+                if world.budget.rejections > 0 {
+                    steps.push(Step::Reject);
+                }
             }
             Phase::Sending { .. } => {
                 steps.push(Step::Respond);
@@ -372,20 +387,128 @@ impl<R: Rules> Universe<R> {
                 }
             }
             Phase::Waiting => {
-                if !world.server.events.is_empty() {
-                    steps.push(Step::Deliver);
-                }
                 let is_late = world.is_late();
-                if process.machine.deadline().is_some() && !(is_late && world.budget.delays == 0) {
+                let deadline = process.object.machine.deadline();
+                if deadline.is_some() && !(is_late && world.budget.delays == 0) {
                     steps.push(Step::TimePasses);
                 }
-                if world.budget.relistings > 0 {
-                    steps.push(Step::Relist);
+                if world.is_paused {
+                    steps.push(Step::Resume);
+                } else if !process.is_leaving {
+                    self.watching_steps(world, process, steps);
                 }
             }
         }
         if process.runner == Runner::Stopping {
             steps.push(Step::RunnerExits);
+        }
+    }
+
+    /// Adds the steps of a process that watches the object and waits.
+    fn watching_steps(&self, world: &World, process: &Process, steps: &mut Vec<Step>) {
+        let budget = &world.budget;
+        let newest = process.object.newest.as_ref();
+        let is_alive = newest.is_some_and(|newest| newest.event != EventType::Deleted);
+        for (is_possible, step) in [
+            (!world.server.events.is_empty(), Step::Deliver),
+            (
+                budget.batches > 0 && world.server.events.len() > 1,
+                Step::DeliverBatch,
+            ),
+            (budget.relistings > 0, Step::Relist),
+            (budget.garbled > 0, Step::Garble),
+            (budget.broken > 0, Step::BreakFilter),
+            (budget.children > 0 && is_alive, Step::Child),
+            (budget.pauses > 0, Step::Pause),
+            (budget.handovers > 0, Step::HandOver),
+        ] {
+            if is_possible {
+                steps.push(step);
+            }
+        }
+    }
+
+    /// Makes a step of the operator, of its connection, or of a fault.
+    fn make_operator_step(&self, world: &mut World, step: Step) -> Result<(), String> {
+        match step {
+            Step::HandlerSucceeds => self.handler_returns(world, true),
+            Step::HandlerFails => {
+                world.budget.retries -= 1;
+                self.handler_returns(world, false);
+            }
+            Step::Apply => self.apply(world)?,
+            Step::Respond => self.respond(world),
+            Step::FailWrite => {
+                world.budget.failures -= 1;
+                self.fail_write(world, false)?;
+            }
+            Step::Reject => {
+                world.budget.rejections -= 1;
+                self.fail_write(world, true)?;
+            }
+            Step::TimePasses => self.time_passes(world),
+            Step::Crash => {
+                world.budget.crashes -= 1;
+                self.crash(world);
+            }
+            Step::Start => {
+                world.process = Some(Process::default());
+                self.relist(world);
+            }
+            Step::Resume => {
+                world.is_paused = false;
+                self.relist(world);
+            }
+            Step::Relist => {
+                world.budget.relistings -= 1;
+                self.relist(world);
+            }
+            Step::Deliver => self.deliver(world),
+            Step::DeliverBatch => {
+                world.budget.batches -= 1;
+                self.deliver_batch(world);
+            }
+            Step::Pause => {
+                world.budget.pauses -= 1;
+                world.is_paused = true;
+                world.server.events.clear();
+            }
+            _ => self.make_step_of_process(world, step),
+        }
+        Ok(())
+    }
+
+    fn make_step_of_process(&self, world: &mut World, step: Step) {
+        let (Some(process), now) = (&mut world.process, world.now) else {
+            return;
+        };
+        match step {
+            Step::Garble => {
+                world.budget.garbled -= 1;
+                self.operator.feed(process, Input::Failed, now);
+            }
+            Step::BreakFilter => {
+                world.budget.broken -= 1;
+                process.is_filter_broken = true;
+            }
+            Step::Child => {
+                world.budget.children -= 1;
+                for known in world.known.values_mut() {
+                    known.is_awake = true;
+                }
+                self.operator.take_child(process, now);
+            }
+            Step::HandOver => {
+                world.budget.handovers -= 1;
+                process.is_leaving = true;
+            }
+            Step::RunnerExits => {
+                process.runner = Runner::Absent;
+                if process.object.machine.is_woken_by_exits() {
+                    self.operator.feed(process, Input::RunnerExited, now);
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -428,9 +551,10 @@ impl<R: Rules> Model for Universe<R> {
     }
 
     fn make(&self, world: &mut World, step: &Step) -> Result<(), String> {
+        let existed = world.server.object.is_some();
         if !matches!(
             step,
-            Step::Apply | Step::Respond | Step::Deliver | Step::TimePasses
+            Step::Apply | Step::Respond | Step::Deliver | Step::DeliverBatch | Step::TimePasses
         ) {
             world.idle_writes = 0;
         }
@@ -448,75 +572,16 @@ impl<R: Rules> Model for Universe<R> {
                 world.server.beat();
             }
             Step::RemoveOtherFinalizer => world.server.remove_other_finalizer(),
-            Step::Deliver => self.deliver(world),
-            Step::Relist => {
-                world.budget.relistings -= 1;
-                self.relist(world);
-            }
-            Step::HandlerSucceeds => self.handler_returns(world, true),
-            Step::HandlerFails => {
-                world.budget.retries -= 1;
-                self.handler_returns(world, false);
-            }
-            Step::Apply => self.apply(world)?,
-            Step::Respond => self.respond(world),
-            Step::FailWrite => {
-                world.budget.failures -= 1;
-                self.fail_write(world)?;
-            }
-            Step::TimePasses => self.time_passes(world),
-            Step::RunnerExits => {
-                if let Some(process) = &mut world.process {
-                    process.runner = Runner::Absent;
-                    self.operator.feed(process, Input::RunnerExited, world.now);
-                }
-            }
-            Step::Crash => {
-                world.budget.crashes -= 1;
-                self.crash(world);
-            }
-            Step::Start => {
-                world.process = Some(Process::default());
-                self.relist(world);
-            }
+            _ => self.make_operator_step(world, *step)?,
+        }
+        self.notice(world);
+        if existed {
+            self.check_gone(world)?;
         }
         self.call(world)
     }
 
-    /// Checks the final state: everything must be handled.
     fn check_end(&self, world: &World) -> Result<(), String> {
-        let Some(object) = &world.server.object else {
-            return Ok(());
-        };
-        if world.server.is_deleting() {
-            return Err("deletion: the object stays for ever".to_owned());
-        }
-        if let Some(process) = &world.process
-            && !matches!(process.machine.state(), State::Idle)
-        {
-            return Err(format!(
-                "quiescence: the machine is {:?}",
-                process.machine.state()
-            ));
-        }
-        let essence = self.operator.essence(object);
-        for handler in self.operator.handlers.changing {
-            let known = world.known.get(handler);
-            let success = known.and_then(Known::success);
-            if success.is_none_or(|called| *called.essence != essence) {
-                return Err(format!(
-                    "at least once: {handler} has not handled the current essence"
-                ));
-            }
-        }
-        let own = object["metadata"]["annotations"].as_object();
-        let left = own
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| !key.ends_with("last-handled-configuration"));
-        match left.map(|(key, _)| key).next() {
-            Some(key) => Err(format!("nothing is leaked: {key} stays on the object")),
-            None => Ok(()),
-        }
+        self.check_final(world)
     }
 }

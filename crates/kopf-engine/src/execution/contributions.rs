@@ -8,8 +8,10 @@ use std::sync::Arc;
 use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::patch::Patch;
 use kopf_core::sync::Mutex;
+use kopf_core::wording;
 
 use crate::invocation::{Handler, SharedPatch};
+use crate::logger::ObjectLogger;
 
 /// The part of a patch that one handler has added: its result and its changes.
 #[derive(Debug, Clone)]
@@ -26,6 +28,25 @@ impl Contribution {
             Some(earlier) => earlier.part.merge_from(self.part),
             None => all.push(self),
         }
+    }
+
+    /// Takes the contribution with the largest share; `None` if all shares are zero.
+    pub(crate) fn take_largest(
+        all: &mut Vec<Self>,
+        share: impl Fn(&Patch) -> usize,
+    ) -> Option<Self> {
+        let shares = all.iter().map(|one| share(&one.part)).enumerate();
+        let largest = shares
+            .filter(|(_, share)| *share > 0)
+            .max_by_key(|(_, share)| *share);
+        largest.map(|(position, _)| all.swap_remove(position))
+    }
+
+    /// Logs that the handler has failed because of its contribution.
+    pub(crate) fn report(&self, message: &str, logger: &ObjectLogger) {
+        let label = wording::label(self.kind, &self.id);
+        let logger = logger.about(self.kind);
+        logger.error(format_args!("{label} failed permanently: {message}"));
     }
 }
 

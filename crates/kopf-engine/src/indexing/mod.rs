@@ -11,6 +11,8 @@ mod index;
 mod indices;
 mod key;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use barrier::{Barrier, Blocker};
 pub use index::Index;

@@ -1,46 +1,57 @@
 //! The resource context, shared by the drivers of one stream.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
-use kopf_core::keys::KeyNaming;
-use kopf_core::object::attempted::Place;
-use kopf_core::object::handling::{Storages, Tracking};
-use kopf_core::object::retriggering::Request;
-use kopf_core::object::{AttemptedEssences, Moment, StandardRules};
-use kopf_core::registry::ResourceHandlers;
+use kopf_core::object::{Moment, Policy, StandardRules};
 use kopf_core::resource::Resource;
-use kopf_core::secrets::{digest_values, is_secret};
-use kopf_core::settings::{Replication, Settings};
-use kopf_core::storage::StorageError;
+use kopf_core::settings::Replication;
 use kopf_core::sync::RwLock;
-use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, ObjectState, QuietState};
+use super::state::QuietState;
 use crate::child_inboxes::Inbox;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::indexing::{ObjectKey, ResourceIndices};
-use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
+use crate::invocation::{FilterContext, Function, Hosting, OperatorContext, OwnedObject};
 use crate::leading::{Assignment, Pass};
+use crate::logger::ObjectLogger;
+use crate::mailbox::Mailbox;
+use crate::memos::MemoCell;
 use crate::metrics::ResourceMetrics;
 use crate::patching::{Applied, label_of};
-use crate::queueing::{AssignmentChange, Mailbox, Options, Processing, Queued, Stream};
+use crate::permits::{Permit, Permits, Priority};
 use crate::shared::Shared;
+
+/// The effect of a new assignment of objects to replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AssignmentChange {
+    /// Objects were added: they must be listed.
+    Gained,
+    /// No objects were added.
+    Reduced,
+}
+
+/// The replica that handles an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HandlingReplica {
+    This,
+    Other,
+}
 
 /// The handlers, indices, rules and limits of the objects of one stream.
 #[derive(Debug)]
 pub(crate) struct ResourceContext {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) resource: Arc<Resource>,
-    pub(crate) handlers: ResourceHandlers<Function>,
+    /// The handlers and settings that decide about these objects.
+    pub(crate) policy: Policy<Function>,
     /// The indices that can contain these objects.
     pub(crate) indices: ResourceIndices,
     /// The changed children of these objects; `None` if no handlers depend on them.
@@ -54,7 +65,6 @@ pub(crate) struct ResourceContext {
     /// `true` after all indices have been filled once.
     indexed: AtomicBool,
     limit: Option<Semaphore>,
-    attempted: Place,
     epoch: Instant,
     /// The host that polls the drivers.
     hosting: Hosting,
@@ -90,27 +100,23 @@ impl ResourceContext {
         let sharded = &settings.leading.sharded_indices;
         let is_indexed_globally = indices.iter().any(|(id, _)| !sharded.contains(&**id));
         let limit = settings.queueing.worker_limit;
+        let hosting = Hosting::of(&shared.context, handlers.has_callbacks());
+        let policy = Policy::new(resource, handlers, Arc::clone(settings));
         Self {
             limit: limit.map(|limit| Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))),
-            attempted: attempted_place(settings),
-            rules: StandardRules {
-                echo_timeout: settings.persistence.consistency_timeout,
-                error_delays: settings.queueing.error_delays.clone(),
-                touching: settings.persistence.touching,
-            },
             indexed: AtomicBool::new(false),
-            metrics: shared.context.metrics.resource(&resource),
+            metrics: shared.context.metrics.resource(&policy.resource),
+            rules: policy.rules(),
             epoch: Instant::now(),
-            hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
+            hosting,
             assignment: RwLock::new(shared.assignments.current()),
             is_divided: settings.leading.replication() != Replication::Single,
             is_indexed_globally,
-            handlers,
+            policy,
             indices,
             inbox,
             is_reviewed,
             stop,
-            resource,
             shared,
         }
     }
@@ -155,42 +161,24 @@ impl ResourceContext {
         self.epoch + moment.since(Moment::default())
     }
 
-    /// Returns the storages for the state of handling.
-    pub(crate) fn storages(&self) -> Storages<'_> {
-        let persistence = &self.shared.context.settings.persistence;
-        Storages {
-            progress: persistence.progress_storage.as_ref(),
-            diffbase: persistence.diffbase_storage.as_ref(),
-            attempted: if persistence.lost_updates {
-                Tracking::Off(&self.attempted)
-            } else {
-                Tracking::On(&self.attempted)
-            },
-        }
+    /// Returns the resource of the objects.
+    pub(crate) fn resource(&self) -> &Arc<Resource> {
+        &self.policy.resource
     }
 
-    /// Returns the naming of annotations that do not belong to handlers.
-    pub(super) fn naming(&self) -> &KeyNaming {
-        self.attempted.naming()
+    /// Returns the name of the finalizer.
+    pub(super) fn finalizer(&self) -> &str {
+        &self.policy.persistence().finalizer
     }
 
-    /// Builds the essence of an object, without the state that operators store in it.
-    pub(super) fn essence(&self, body: &Body) -> Result<Value, StorageError> {
-        let storages = self.storages();
-        let mut essence = storages.diffbase.build(body, &self.handlers.extra_fields)?;
-        storages.progress.clear(&mut essence)?;
-        AttemptedEssences::strip(&self.attempted, body, &mut essence);
-        Request::strip(self.naming(), body, &mut essence);
-        if is_secret(&self.resource) {
-            let values = &self.shared.context.settings.persistence.secret_values;
-            digest_values(&mut essence, body, values);
-        }
-        Ok(essence)
+    /// Returns the context of filters.
+    pub(super) fn filtering(&self, memo: &MemoCell, logger: &ObjectLogger) -> FilterContext {
+        FilterContext::new(Arc::clone(&self.shared.context), memo.clone(), logger)
     }
 
     /// Returns `true` if these objects have handlers other than index handlers.
     pub(crate) fn is_handled(&self) -> bool {
-        let handlers = &self.handlers;
+        let handlers = &self.policy.handlers;
         !(handlers.watching.is_empty()
             && handlers.spawning.is_empty()
             && handlers.changing.is_empty()
@@ -205,7 +193,7 @@ impl ResourceContext {
 
     /// Returns `true` if these objects are watched only to notify their owners.
     pub(crate) fn only_notifies_owners(&self) -> bool {
-        let handlers = &self.handlers;
+        let handlers = &self.policy.handlers;
         handlers.is_owned
             && handlers.watching.is_empty()
             && handlers.spawning.is_empty()
@@ -217,13 +205,14 @@ impl ResourceContext {
     /// Returns `true` if the newest version of an idle object is kept, because handlers of its
     /// children are called with it, or its owners are notified with it when the object is deleted.
     pub(crate) fn keeps(&self, body: &Body) -> bool {
-        self.inbox.is_some() || self.handlers.is_owned && self.shared.child_inboxes.has_owners(body)
+        self.inbox.is_some()
+            || self.policy.handlers.is_owned && self.shared.child_inboxes.has_owners(body)
     }
 
     /// Notifies the owners of an object, if any handlers depend on it.
     pub(crate) fn notify_owners(&self, event: EventType, body: &Body) {
-        if self.handlers.is_owned {
-            let child = OwnedObject::new(Arc::clone(&self.resource), event, body.clone());
+        if self.policy.handlers.is_owned {
+            let child = OwnedObject::new(Arc::clone(self.resource()), event, body.clone());
             self.shared.child_inboxes.report(&Arc::new(child));
         }
     }
@@ -244,39 +233,15 @@ impl ResourceContext {
     }
 }
 
-impl Processing for ResourceContext {
-    type State = QuietState;
-
-    fn resource(&self) -> &Arc<Resource> {
-        &self.resource
+/// The use of the context by the stream.
+impl ResourceContext {
+    /// Returns `true` if every version must be processed, including replaced ones.
+    pub(crate) fn keeps_every_version(&self) -> bool {
+        !self.policy.handlers.watching.is_empty() || !self.indices.is_empty()
     }
 
-    fn first_state(&self, listed: bool) -> QuietState {
-        ObjectState::new(listed).into()
-    }
-
-    fn covers(&self, state: &QuietState, entry: &Queued) -> bool {
-        state.covers(entry, self.now())
-    }
-
-    fn keeps_every_version(&self) -> bool {
-        !self.handlers.watching.is_empty() || !self.indices.is_empty()
-    }
-
-    fn drive(
-        self: Arc<Self>,
-        identity: &Identity,
-        state: QuietState,
-        mailbox: Arc<Mailbox>,
-    ) -> BoxFuture<'static, Option<QuietState>> {
-        let driver = Driver::new(self, mailbox, identity.clone(), state.into());
-        Box::new(driver)
-            .run()
-            .map(|state| state.map(QuietState::from))
-            .boxed()
-    }
-
-    fn adopt(&self) -> AssignmentChange {
+    /// Applies the current assignment of objects to replicas.
+    pub(crate) fn adopt(&self) -> AssignmentChange {
         let current = self.shared.assignments.current();
         let mut assignment = self.assignment.write();
         let is_gained = current.gains_since(&assignment);
@@ -288,24 +253,29 @@ impl Processing for ResourceContext {
         }
     }
 
-    fn reassigned(&self) -> BoxFuture<'_, ()> {
+    /// Waits until the assignment has changed since the last [`adopt`](Self::adopt). Cancel-safe.
+    pub(crate) async fn reassigned(&self) {
         let known = self.assignment();
-        async move { self.shared.assignments.changed_since(&known).await }.boxed()
+        self.shared.assignments.changed_since(&known).await;
     }
 
-    fn shard_selector(&self) -> Option<String> {
+    /// Returns the shard selector of the objects of this replica; `None` for all objects.
+    pub(crate) fn shard_selector(&self) -> Option<String> {
         // Global indices contain all objects.
         let assignment = (!self.is_indexed_globally).then(|| self.assignment());
         assignment.and_then(|assignment| assignment.selector())
     }
 
-    fn is_wanted(&self, identity: &Identity) -> bool {
+    /// Returns `false` if another replica handles the object.
+    pub(crate) fn is_wanted(&self, identity: &Identity) -> bool {
         !self.is_divided
             || self.is_indexed_globally
             || self.assignment().tenure_number(identity) != 0
     }
 
-    fn retain(&self, identity: &Identity, state: &mut QuietState) -> bool {
+    /// Resets the state of an idle object that this replica no longer handles. Returns `false` if
+    /// no state has to be kept.
+    pub(crate) fn retain(&self, identity: &Identity, state: &mut QuietState) -> bool {
         if !self.is_divided {
             return true;
         }
@@ -314,82 +284,104 @@ impl Processing for ResourceContext {
             state.hand_over();
         }
         if tenure == 0 && !self.indices.is_empty() {
-            self.discard_sharded(&ObjectKey::new(identity, &self.resource));
+            self.discard_sharded(&ObjectKey::new(identity, self.resource()));
         }
         tenure != 0 || self.is_indexed_globally
     }
 
-    fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)> {
+    /// Returns the host that polls drivers; `None` for the runtime itself.
+    pub(crate) fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)> {
         (!self.hosting.is_native()).then_some((&self.hosting, &self.shared.context))
     }
 
-    fn inbox(&self) -> Option<&Inbox> {
-        self.inbox.as_deref()
-    }
-
-    fn vanished(&self, state: &QuietState) {
-        if let QuietState::Full(state) = state
-            && let Some(last) = &state.last
-        {
+    /// Handles the absence of an idle object from a complete listing.
+    pub(crate) fn vanished(&self, identity: &Identity, state: &QuietState) {
+        if let Some(last) = state.last() {
             self.notify_owners(EventType::Deleted, &last.body);
         }
+        self.discard(identity);
     }
 
-    fn discard(&self, identity: &Identity) {
+    /// Handles an object that is deleted or no longer served.
+    pub(crate) fn discard(&self, identity: &Identity) {
         if let Some(inbox) = &self.inbox {
             inbox.forget(identity);
         }
         if !self.indices.is_empty() {
             self.indices
-                .discard(&ObjectKey::new(identity, &self.resource));
+                .discard(&ObjectKey::new(identity, self.resource()));
         }
     }
 
-    /// Indices that appear later do not delay these objects.
-    fn is_ready(&self) -> bool {
+    /// Returns `true` if all indices of the operator have been filled once. Indices that appear
+    /// later do not delay these objects.
+    pub(crate) fn is_ready(&self) -> bool {
         if !self.indexed.load(Ordering::Acquire) && self.shared.barrier.is_lifted() {
             self.indexed.store(true, Ordering::Release);
         }
         self.indexed.load(Ordering::Acquire)
     }
 
-    fn ready(&self) -> BoxFuture<'_, ()> {
-        async {
-            if !self.is_ready() {
-                self.shared.barrier.lifted().await;
-                self.indexed.store(true, Ordering::Release);
-            }
+    /// Waits until [`is_ready`](Self::is_ready). Cancel-safe.
+    pub(crate) async fn ready(&self) {
+        if !self.is_ready() {
+            self.shared.barrier.lifted().await;
+            self.indexed.store(true, Ordering::Release);
         }
-        .boxed()
     }
 }
 
-/// Creates the stream of one resource in one namespace, or cluster-wide.
-pub(crate) fn stream(
-    shared: &Arc<Shared>,
-    resource: Arc<Resource>,
-    namespace: Option<String>,
-    stop: CancellationToken,
-) -> Stream<ResourceContext> {
-    let context = ResourceContext::new(
-        Arc::clone(shared),
-        resource,
-        namespace.as_deref(),
-        stop.clone(),
-    );
-    let blocker = (!context.indices.is_empty()).then(|| shared.barrier.block());
-    let options = Options { blocker, stop };
-    Stream::new(Arc::new(context), Arc::clone(shared), namespace, options)
+/// Time after which a slow request or storage releases the permit for other objects.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// A permit for planning and writing, which can be released and acquired again.
+#[derive(Debug)]
+pub(crate) struct ObjectPermit {
+    permits: Permits,
+    permit: Option<Permit>,
 }
 
-/// Attempted essences are stored beside progress records in the status; otherwise in an annotation
-/// next to the diff-base, or under the default prefix if the diff-base is not stored in an
-/// annotation.
-fn attempted_place(settings: &Settings) -> Place {
-    let (progress, diffbase) = (
-        &settings.persistence.progress_storage,
-        &settings.persistence.diffbase_storage,
-    );
-    let naming = diffbase.naming().cloned().unwrap_or_default();
-    Place::new(naming.with_v1(false), progress.as_ref())
+impl ObjectPermit {
+    /// Acquires a permit for an object with events. An object that changes while waiting precedes
+    /// objects that are only listed. `listed`: some listed entries are already taken from the
+    /// mailbox.
+    pub(super) async fn acquire(permits: &Permits, mailbox: &Mailbox, listed: bool) -> Self {
+        loop {
+            let priority = mailbox.priority(listed);
+            tokio::select! {
+                biased;
+                permit = permits.acquire(priority) => {
+                    let (permits, permit) = (permits.clone(), Some(permit));
+                    return Self { permits, permit };
+                }
+                () = mailbox.arrival(), if priority == Priority::Listed => {}
+            }
+        }
+    }
+
+    /// Awaits the future, and releases the permit if it is slow.
+    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        tokio::select! {
+            biased;
+            result = &mut work => result,
+            () = sleep(SLOW) => {
+                self.release();
+                work.await
+            }
+        }
+    }
+
+    /// Releases the permit.
+    pub(crate) fn release(&mut self) {
+        self.permit = None;
+    }
+
+    /// Acquires the permit again, unless it is held. Takes precedence over other objects, because
+    /// results of handlers are lost until they are written.
+    pub(crate) async fn reacquire(&mut self) {
+        if self.permit.is_none() {
+            self.permit = Some(self.permits.acquire(Priority::Begun).await);
+        }
+    }
 }

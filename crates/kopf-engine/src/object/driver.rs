@@ -1,329 +1,423 @@
-//! The loop of one driver: waits for the next input of the state machine and feeds it.
+//! The phases of one driver: what happens to an object while it has pending work.
+//!
+//! An object of another replica is [`Standby`](Phase::Standby): it is only indexed. The replica that
+//! handles it waits for the [indices](Phase::AwaitingIndices) of the operator to be filled. Then it
+//! is [`Active`](Phase::Active). Each phase owns its data, and ends by becoming another one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
-use kopf_core::handler::HandlerId;
-use kopf_core::object::handling::{Attempted, RunnerExits};
-use kopf_core::object::{BackOffReason, Input, Machine, PendingPatch, State};
-use kopf_core::patch::Patch;
-use serde_json::Value;
+use kopf_core::finalizer;
+use kopf_core::object::{BackOffReason, Input, State, Version};
 use tokio::time::sleep_until;
 use tracing::Instrument as _;
 
-use super::ahead::IndicesWait;
-use super::persisting::Unsaved;
-use super::planning::Cycle;
-use super::runners::Tended;
-use super::stamping::Stamp;
-use super::standby::StandbyOutcome;
-use super::writing::Sending;
-use super::{ObjectPermit, ObjectState, ResourceContext};
-use crate::error::Error;
-use crate::execution::Contribution;
+use super::active::{Active, Base};
+use super::context::{HandlingReplica, ObjectPermit, ResourceContext};
+use super::state::ObjectState;
 use crate::identity::Identity;
 use crate::indexing::{Blocker, ObjectKey};
-use crate::inspect::{Counted, Guard};
+use crate::inspect::Counted;
 use crate::leading::Pass;
 use crate::logger::ObjectLogger;
-use crate::queueing::{Mailbox, Processing as _, Queued};
+use crate::mailbox::{Mailbox, Queued};
 use crate::spans;
 
 /// Maximum number of transformations that event handlers can add while no patch can be sent. Beyond
 /// that, events stay in the mailbox.
 const MAX_BACKLOG: usize = 100;
 
-/// One version of the object.
-#[derive(Debug, Clone)]
-pub(crate) struct Version {
-    pub(super) event: EventType,
-    pub(super) body: Body,
-}
-
 /// The driver of one object; see the module documentation.
 #[derive(Debug)]
-pub(crate) struct Driver {
-    pub(super) context: Arc<ResourceContext>,
-    pub(super) mailbox: Arc<Mailbox>,
-    /// The identity of the object in owner references.
-    pub(super) identity: Identity,
-    /// The key of the object in the indices.
-    pub(super) key: ObjectKey,
-    /// The permission to handle the object; `None` if another replica handles it.
-    pub(super) pass: Option<Pass>,
-    pub(super) state: ObjectState,
-    pub(super) machine: Machine,
-    guard: Guard,
-    /// Held until the object is indexed for the first time.
-    pub(super) blocker: Option<Blocker>,
-    /// Entries that are indexed and wait until all indices are filled.
-    pub(super) ahead: VecDeque<Queued>,
-    pub(super) logger: Option<ObjectLogger>,
-    /// The newest version of the object.
-    pub(super) newest: Option<Version>,
-    /// The version for indices and event handlers.
-    pub(super) taken: Option<Version>,
-    /// `true` if the indices contain that version.
-    pub(super) is_indexed: bool,
-    /// The patch of the current cycle, starting with that of event handlers.
-    pub(super) patch: Patch,
-    /// The origins of that patch and of the current cycle.
-    pub(super) origins: Box<Origins>,
-    /// The daemons and timers in the current cycle.
-    pub(super) tended: Option<Box<Tended>>,
-    /// The facts of the current cycle.
-    pub(super) cycle: Option<Box<Cycle>>,
-    /// Daemons and timers that delay the deletion of the object.
-    pub(super) runner_exits: RunnerExits,
-    /// The essence that the current cycle stores as handled.
-    pub(super) settled: Option<Arc<Value>>,
-    /// The changes of asynchronous storages that belong to the patch.
-    pub(super) unsaved: Unsaved,
-    /// The patch that is being sent or failed to be sent.
-    pub(super) sending: Option<Box<Sending>>,
-    /// The response to the last write.
-    pub(super) response: Option<PatchResponse>,
-    /// The last failure of the framework that is not reported yet.
-    pub(super) failure: Option<Error>,
-    /// Number of consecutive postponements of the cycle because of newer events.
-    pub(super) postponed: usize,
+pub(crate) struct Driver(Phase);
+
+/// The phase of an object. Boxed, because there can be as many waiting drivers as objects.
+#[derive(Debug)]
+enum Phase {
+    Standby(Box<Standby>),
+    AwaitingIndices(Box<AwaitingIndices>),
+    Active(Box<Active>),
 }
 
-/// The origins of the current patch and cycle. Boxed, because most drivers wait and have none.
-#[derive(Debug, Default)]
-pub(super) struct Origins {
-    /// The parts of the patch that belong to single handlers, one for each.
-    pub(super) contributed: Vec<Contribution>,
-    /// The attempts of the cycle whose records are a part of the patch.
-    pub(super) recorded: Vec<Attempted>,
-    /// The handlers to call before their time because a child of the object has changed.
-    pub(super) woken: Vec<HandlerId>,
-    /// The change that came with the last write.
-    pub(super) stamp: Option<Stamp>,
+/// The end of a phase.
+enum Next {
+    Enter(Phase),
+    /// There is no pending work, or the stream is stopped.
+    Quiet(Box<ObjectState>),
+    /// The object is deleted.
+    Gone,
+}
+
+/// An object that another replica handles: it is only indexed here.
+#[derive(Debug)]
+struct Standby {
+    base: Base,
+    /// Held until the object is indexed for the first time.
+    blocker: Option<Blocker>,
+}
+
+/// An object that is indexed and waits until all indices are filled. It holds neither an object
+/// permit nor a worker permit, so small limits cannot cause a deadlock.
+#[derive(Debug)]
+struct AwaitingIndices {
+    base: Base,
+    pass: Pass,
+    /// Held until the object is indexed for the first time.
+    blocker: Option<Blocker>,
+    /// Entries that are indexed and wait until all indices are filled.
+    ahead: VecDeque<Queued>,
 }
 
 impl Driver {
     pub(crate) fn new(
-        context: Arc<ResourceContext>,
-        mailbox: Arc<Mailbox>,
+        context: &Arc<ResourceContext>,
+        mailbox: &Arc<Mailbox>,
         identity: Identity,
         mut state: ObjectState,
     ) -> Self {
-        let key = ObjectKey::new(&identity, &context.resource);
+        let key = ObjectKey::new(&identity, context.resource());
+        let shared = &context.shared;
         if context.is_reviewed {
-            let shared = &context.shared;
             state.adopt_memo(|| shared.memos.hand_over(&key, &shared.context.memo));
         }
-        let guard = context.shared.inspect.count(Counted::Working);
         let blocks = !context.indices.is_empty() && !context.is_ready();
-        let blocker = blocks.then(|| context.shared.barrier.block());
-        let newest = state.last.take().map(|last| *last);
-        Self {
-            context,
-            mailbox,
+        let blocker = blocks.then(|| shared.barrier.block());
+        let base = Base {
+            guard: shared.inspect.count(Counted::Working),
+            context: Arc::clone(context),
+            mailbox: Arc::clone(mailbox),
             identity,
             key,
-            pass: None,
             state,
-            machine: Machine::awaiting_indices(),
-            guard,
-            blocker,
-            ahead: VecDeque::new(),
-            logger: None,
-            newest,
-            taken: None,
-            is_indexed: false,
-            patch: Patch::default(),
-            origins: Box::default(),
-            tended: None,
-            cycle: None,
-            runner_exits: RunnerExits::Exited,
-            settled: None,
-            unsaved: Unsaved::default(),
-            sending: None,
-            response: None,
-            failure: None,
-            postponed: 0,
-        }
+        };
+        Self(base.enter(blocker))
     }
 
     /// Drives the object until there is no pending work, until the object is deleted (returns
     /// `None`), or until the stream is stopped.
-    ///
-    /// There can be as many waiting drivers as objects, so state that is needed only during the
-    /// work is boxed, not a part of this future, and not allocated before the permit is acquired.
-    pub(crate) async fn run(mut self: Box<Self>) -> Option<ObjectState> {
+    pub(crate) async fn run(self) -> Option<ObjectState> {
+        let mut phase = self.0;
         loop {
-            match self.context.enter(&self.identity) {
-                Some(pass) => self.take_over(pass),
-                None => match Box::pin(self.stand_by()).await {
-                    StandbyOutcome::Taken => {}
-                    StandbyOutcome::Quiet => return Some(self.rest()),
-                    StandbyOutcome::Gone => return None,
-                },
+            let next = match phase {
+                Phase::Standby(standby) => Box::pin(standby.run()).await,
+                Phase::AwaitingIndices(waiting) => Box::pin(waiting.run()).await,
+                Phase::Active(active) => active.run().await,
+            };
+            match next {
+                Next::Enter(next) => phase = next,
+                Next::Quiet(state) => return Some(state.at_rest()),
+                Next::Gone => return None,
             }
-            match self.serve().await {
-                HandlingOutcome::Quiet => return Some(self.rest()),
-                HandlingOutcome::Gone => return None,
-                HandlingOutcome::Stopped => return Some(self.state),
-                HandlingOutcome::Left => self.leave(),
+        }
+    }
+}
+
+impl Base {
+    /// Returns the first phase of the object.
+    fn enter(self, blocker: Option<Blocker>) -> Phase {
+        if let Some(pass) = self.context.enter(&self.identity) {
+            return self.take_over(pass, blocker);
+        }
+        let base = self;
+        Phase::Standby(Box::new(Standby { base, blocker }))
+    }
+
+    /// Begins to handle the object.
+    fn take_over(mut self, pass: Pass, blocker: Option<Blocker>) -> Phase {
+        let number = pass.number();
+        if self.state.tenure != 0 && self.state.tenure != number {
+            self.state.hand_over();
+        }
+        self.state.tenure = number;
+        if self.context.is_ready() {
+            return Phase::Active(Box::new(Active::new(self, pass, VecDeque::new())));
+        }
+        Phase::AwaitingIndices(Box::new(AwaitingIndices {
+            base: self,
+            pass,
+            blocker,
+            ahead: VecDeque::new(),
+        }))
+    }
+
+    /// Acquires the permit of an object with events or a deadline.
+    async fn acquire_permit(&self, ahead: &VecDeque<Queued>) -> ObjectPermit {
+        let listed = !ahead.is_empty() && ahead.iter().all(Queued::is_listed);
+        ObjectPermit::acquire(&self.context.shared.permits, &self.mailbox, listed).await
+    }
+
+    /// Removes a deleted object from the indices.
+    fn unindex(&mut self) {
+        self.context.indices.discard(&self.key);
+        self.state.indexing = None;
+    }
+}
+
+impl Standby {
+    /// Indexes queued entries until there are none, or until this replica handles the object.
+    async fn run(mut self: Box<Self>) -> Next {
+        let context = Arc::clone(&self.base.context);
+        let mut is_gone = false;
+        loop {
+            if let Some(pass) = context.enter(&self.base.identity) {
+                return Next::Enter(self.base.take_over(pass, self.blocker));
+            }
+            if !self.base.mailbox.is_empty() {
+                let _worker_permit = context.worker_permit().await;
+                let mut permit = self.base.acquire_permit(&VecDeque::new()).await;
+                while let Some(entry) = self.base.mailbox.pop() {
+                    is_gone = !entry.is_alive();
+                    Box::pin(self.index(entry, &mut permit)).await;
+                }
+            }
+            self.blocker = None;
+            if self.base.mailbox.close() {
+                return if is_gone {
+                    Next::Gone
+                } else {
+                    Next::Quiet(Box::new(self.base.state))
+                };
             }
         }
     }
 
-    /// Handles the object while this replica is responsible for it.
-    async fn serve(&mut self) -> HandlingOutcome {
-        let context = Arc::clone(&self.context);
-        if *self.machine.state() == State::AwaitingIndices
-            && Box::pin(self.await_indices()).await == IndicesWait::Over
-        {
-            return HandlingOutcome::Quiet;
+    async fn index(&mut self, entry: Queued, permit: &mut ObjectPermit) {
+        let base = &mut self.base;
+        // If this replica takes over the object, resume handlers are called.
+        base.state.memory.noticed_by_listing = true;
+        if !base.context.is_indexed_globally() {
+            return;
         }
+        let Queued::Event { event, raw, .. } = entry else {
+            return base.unindex();
+        };
+        match Body::parse_with(&raw, base.context.shared.context.managed_fields) {
+            Ok((body, _)) => {
+                // Only the replica that handles an object posts events for it.
+                let logger = ObjectLogger::new(Arc::new(body.reference()), None);
+                let version = Version { event, body };
+                let replica = HandlingReplica::Other;
+                base.index(&version, replica, &logger, permit).await;
+            }
+            Err(error) => base.report(&error.into(), None, None),
+        }
+        if event == EventType::Deleted {
+            base.state.indexing = None;
+        }
+    }
+}
+
+impl AwaitingIndices {
+    /// Waits until all indices are filled. Meanwhile, the object is only indexed.
+    async fn run(mut self: Box<Self>) -> Next {
+        let context = Arc::clone(&self.base.context);
+        let is_indexed = !context.indices.is_empty();
+        while !context.is_ready() {
+            if is_indexed {
+                if self.indexes_ahead() && !self.base.mailbox.is_empty() {
+                    let _worker_permit = context.worker_permit().await;
+                    let mut permit = self.base.acquire_permit(&self.ahead).await;
+                    Box::pin(self.index_ahead(&mut permit)).await;
+                }
+                self.blocker = None;
+                if self.ahead.is_empty() {
+                    self.base.mailbox.drop_nudge();
+                    if self.base.mailbox.close() {
+                        return Next::Quiet(Box::new(self.base.state));
+                    }
+                    continue;
+                }
+            }
+            tokio::select! {
+                biased;
+                () = context.stop.cancelled() => return Next::Quiet(Box::new(self.base.state)),
+                () = context.ready() => {}
+                // The next entry determines whether the object is indexed ahead.
+                () = self.base.mailbox.arrival(), if is_indexed => {}
+            }
+        }
+        let active = Active::new(self.base, self.pass, self.ahead);
+        Next::Enter(Phase::Active(Box::new(active)))
+    }
+
+    /// Returns `true` if the next version is indexed before all indices are filled. Event handlers
+    /// are called with every version and must find that version in the indices; so with event
+    /// handlers, only one version is indexed ahead, and without them, the newest one. An item of a
+    /// repeated listing replaces that of the first listing: otherwise the bytes of both would
+    /// count, and a large listing could never be read completely.
+    fn indexes_ahead(&self) -> bool {
+        let is_relisted =
+            self.ahead.iter().all(Queued::is_listed) && self.base.mailbox.begins_listed();
+        let has_event_handlers = !self.base.context.policy.handlers.watching.is_empty();
+        self.ahead.is_empty() || !has_event_handlers || is_relisted
+    }
+
+    /// Indexes the queued entries, and keeps the newest version for later unless the object is only
+    /// indexed.
+    async fn index_ahead(&mut self, permit: &mut ObjectPermit) {
+        while self.indexes_ahead()
+            && let Some(entry) = self.base.mailbox.pop()
+        {
+            match &entry {
+                Queued::Vanished => self.base.unindex(),
+                Queued::Nudge => continue,
+                Queued::Event { event, raw, .. } => {
+                    let managed = self.base.context.shared.context.managed_fields;
+                    // An unreadable version is kept and reported later.
+                    if let Ok((body, _)) = Body::parse_with(raw, managed)
+                        && !self.index(*event, body, permit).await
+                    {
+                        self.ahead.clear();
+                        continue;
+                    }
+                }
+            }
+            if self.ahead.back().is_some_and(Queued::is_alive) {
+                self.ahead.pop_back();
+            }
+            self.ahead.push_back(entry);
+        }
+    }
+
+    /// Indexes a version. Returns `true` if it must be handled after the wait. Most objects of
+    /// indexed resources are only indexed.
+    async fn index(&mut self, event: EventType, body: Body, permit: &mut ObjectPermit) -> bool {
+        let context = Arc::clone(&self.base.context);
+        let poster = context.shared.poster.clone();
+        let logger = ObjectLogger::new(Arc::new(body.reference()), Some(poster));
+        let is_blocked = finalizer::is_blocked(&body, context.finalizer());
+        let (version, replica) = (Version { event, body }, HandlingReplica::This);
+        self.base.index(&version, replica, &logger, permit).await;
+        context.is_handled() || event == EventType::Deleted || is_blocked
+    }
+}
+
+impl Active {
+    /// Handles the object while this replica is responsible for it.
+    async fn run(mut self: Box<Self>) -> Next {
+        let context = Arc::clone(&self.base.context);
         loop {
-            let is_ending = self.pass.as_ref().is_none_or(Pass::is_ending);
+            let is_ending = self.pass.is_ending();
             if is_ending && Box::pin(self.is_to_be_left()).await {
-                return HandlingOutcome::Left;
+                return self.leave();
             }
             if !is_ending && self.takes_events() {
-                self.guard.becomes(Counted::Working);
+                self.base.guard.becomes(Counted::Working);
                 let _worker_permit = context.worker_permit().await;
                 let permit = Box::pin(self.acquire_permit()).await;
-                let span = spans::cycle(&context.resource);
+                let span = spans::cycle(context.resource());
                 Box::pin(self.on_events(permit).instrument(span)).await;
-                if *self.machine.state() == State::Gone {
-                    return HandlingOutcome::Gone;
+                if *self.object.machine.state() == State::Gone {
+                    return Next::Gone;
                 }
                 continue;
             }
-            if context.shared.pause.is_paused() && !self.machine.has_unsent() {
+            if context.shared.pause.is_paused() {
                 let _worker_permit = context.worker_permit().await;
                 Box::pin(self.on_pause()).await;
             }
-            let Some(deadline) = self.machine.deadline() else {
-                if self.mailbox.close() {
-                    return HandlingOutcome::Quiet;
+            let machine = &self.object.machine;
+            let Some(deadline) = machine.deadline() else {
+                if self.base.mailbox.close() {
+                    return self.rest();
                 }
                 continue;
             };
-            self.guard.becomes(self.counted());
+            let (has_unsent, is_woken) = (machine.has_unsent(), machine.is_woken_by_exits());
+            self.base.guard.becomes(counted(machine.state()));
             tokio::select! {
                 biased;
-                () = context.stop.cancelled() => return HandlingOutcome::Stopped,
-                () = ended(self.pass.as_ref()), if !is_ending => {}
-                () = self.mailbox.arrival() => {}
-                () = self.state.exit(), if self.machine.is_woken_by_exits() => {
-                    self.machine.step(Input::RunnerExited, &context.rules, context.now());
+                () = context.stop.cancelled() => return self.rest(),
+                () = self.pass.ended(), if !is_ending => {}
+                () = self.base.mailbox.arrival() => {}
+                () = self.base.state.exit(), if is_woken => {
+                    self.object.step(Input::RunnerExited, &context.rules, context.now());
                 }
-                () = context.shared.pause.paused(), if !self.machine.has_unsent() => {}
+                () = context.shared.pause.paused(), if !has_unsent => {}
                 () = sleep_until(context.instant(deadline)) => {
-                    self.guard.becomes(Counted::Working);
+                    self.base.guard.becomes(Counted::Working);
                     let _worker_permit = context.worker_permit().await;
                     let permit = Box::pin(self.acquire_permit()).await;
-                    let span = spans::cycle(&context.resource);
+                    let span = spans::cycle(context.resource());
                     Box::pin(self.on_deadline(permit).instrument(span)).await;
                 }
             }
         }
     }
 
-    /// Returns the state that outlives the driver.
-    fn rest(mut self: Box<Self>) -> ObjectState {
-        self.state.overdue = self.machine.take_overdue().map(Box::new);
-        let newest = self.newest.take();
-        self.state.last = newest
-            .filter(|newest| self.context.keeps(&newest.body))
-            .map(Box::new);
-        self.state.at_rest()
-    }
-
     /// Returns `true` if there are events and the patch of event handlers is below its limit.
     fn takes_events(&self) -> bool {
-        let is_full =
-            self.patch.fns.len() >= MAX_BACKLOG && self.machine.is_held_back(self.context.now());
-        let has_any =
-            !self.mailbox.is_empty() || self.mailbox.is_nudged() || !self.ahead.is_empty();
+        let (object, mailbox) = (&self.object, &self.base.mailbox);
+        let is_full = object.patch.fns.len() >= MAX_BACKLOG
+            && object.machine.is_held_back(self.base.context.now());
+        let has_any = !mailbox.is_empty() || mailbox.is_nudged() || !self.ahead.is_empty();
         has_any && !is_full
     }
 
-    /// Returns the state to count. Waiting for an expected event counts as work; waiting for a time
-    /// does not.
-    fn counted(&self) -> Counted {
-        match self.machine.state() {
-            State::Sleeping { .. } => Counted::Sleeping,
-            State::BackingOff(wait) if *wait.reason() != BackOffReason::Conflict => {
-                Counted::BackingOff
-            }
-            _ => Counted::Working,
-        }
-    }
-
-    /// Acquires the permit of an object with events or a deadline.
-    pub(super) async fn acquire_permit(&self) -> ObjectPermit {
-        let listed = !self.ahead.is_empty() && self.ahead.iter().all(Queued::is_listed);
-        ObjectPermit::acquire(&self.context.shared.permits, &self.mailbox, listed).await
+    async fn acquire_permit(&self) -> ObjectPermit {
+        self.base.acquire_permit(&self.ahead).await
     }
 
     async fn on_deadline(&mut self, mut permit: ObjectPermit) {
         // Events that arrived while waiting for the permit take precedence.
-        let is_ending = self.pass.as_ref().is_none_or(Pass::is_ending);
-        if self.mailbox.is_empty() || is_ending {
+        if self.base.mailbox.is_empty() || self.pass.is_ending() {
             self.feed(Input::Deadline, &mut permit).await;
         }
     }
 
-    pub(super) async fn on_pause(&mut self) {
-        let pending = if self.patch.is_empty() {
-            PendingPatch::Empty
-        } else {
-            PendingPatch::Some
-        };
+    async fn on_pause(&mut self) {
         let mut permit = self.acquire_permit().await;
-        Box::pin(self.feed(Input::Paused(pending), &mut permit)).await;
+        let input = self.object.pause();
+        Box::pin(self.feed(input, &mut permit)).await;
     }
 
-    /// Feeds an input, performs the resulting actions, and feeds their results in turn.
-    pub(super) async fn feed(&mut self, input: Input, permit: &mut ObjectPermit) {
-        let context = Arc::clone(&self.context);
-        let mut next = Some(input);
-        while let Some(input) = next.take() {
-            for action in self.machine.step(input, &context.rules, context.now()) {
-                next = self.perform(action, permit).await;
-                if next.is_some() {
-                    break;
-                }
-            }
+    /// Returns `true` if the object must be left to another replica now. Results are written first,
+    /// unless the Lease is lost.
+    async fn is_to_be_left(&mut self) -> bool {
+        if self.pass.is_lost() {
+            return true;
         }
+        let context = Arc::clone(&self.base.context);
+        let _worker_permit = context.worker_permit().await;
+        self.on_pause().await;
+        let is_left = self.object.can_be_left();
+        if is_left && self.object.memory.release.is_some() {
+            // The other replica must not call the handlers of the deletion again.
+            let mut permit = self.acquire_permit().await;
+            self.record_release(&mut permit).await;
+        }
+        is_left
     }
 
-    pub(super) fn logger(&mut self, body: &Body) -> &ObjectLogger {
-        let poster = &self.context.shared.poster;
-        // Only the replica that handles an object posts events for it.
-        let poster = self.pass.as_ref().map(|_| poster.clone());
-        self.logger
-            .get_or_insert_with(|| ObjectLogger::new(Arc::new(body.reference()), poster))
+    /// Leaves the object to another replica.
+    fn leave(self) -> Next {
+        let mut base = self.base;
+        base.context.discard_sharded(&base.key);
+        base.state.hand_over();
+        Next::Enter(base.enter(None))
+    }
+
+    /// Returns the state that outlives the driver.
+    fn rest(self) -> Next {
+        let mut base = self.base;
+        let (memory, newest) = self.object.rest();
+        base.state.memory = memory;
+        base.state.last = newest
+            .filter(|newest| base.context.keeps(&newest.body))
+            .map(Box::new);
+        Next::Quiet(Box::new(base.state))
     }
 }
 
-/// The result of handling an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HandlingOutcome {
-    /// There is no pending work.
-    Quiet,
-    /// The object is deleted.
-    Gone,
-    /// The stream is stopped.
-    Stopped,
-    /// Another replica handles the object.
-    Left,
-}
-
-/// Waits until no more handlers may start.
-async fn ended(pass: Option<&Pass>) {
-    if let Some(pass) = pass {
-        pass.ended().await;
+/// Returns the state to count. Waiting for an expected event counts as work; waiting for a time
+/// does not.
+fn counted(state: &State) -> Counted {
+    match state {
+        State::Sleeping { .. } => Counted::Sleeping,
+        State::BackingOff(wait) if *wait.reason() != BackOffReason::Conflict => Counted::BackingOff,
+        _ => Counted::Working,
     }
 }
 
@@ -337,7 +431,7 @@ mod tests {
 
     #[test]
     fn waiting_drivers_are_small() {
-        let sizes = (size_of_result(Driver::run), size_of::<Driver>());
+        let sizes = (size_of_result(Driver::run), size_of::<Active>());
         assert!(sizes.0 <= 1024, "{sizes:?}");
         assert!(sizes.1 <= 1024, "{sizes:?}");
     }

@@ -7,8 +7,10 @@ use kopf_core::background::StopReason;
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, EventType};
 use kopf_core::handler::{HandlerId, HandlerKind, Timing};
+use kopf_core::object::Runners;
 
-use super::{ObjectPermit, ObjectState, ResourceContext};
+use super::context::{ObjectPermit, ResourceContext};
+use super::state::ObjectState;
 use crate::daemons::ObjectDaemons;
 use crate::error::Error;
 use crate::invocation::{FilterContext, Handler};
@@ -18,10 +20,7 @@ use crate::logger::ObjectLogger;
 /// The result of tending the runners of an object in a cycle.
 #[derive(Debug, Default)]
 pub(super) struct Tended {
-    /// Some runners are required, so the object needs the finalizer.
-    pub(super) required: bool,
-    /// Delays until the next checks of stopping runners.
-    pub(super) delays: Vec<Duration>,
+    pub(super) runners: Runners,
     /// The failure of a filter. The affected runners are left unchanged.
     pub(super) failure: Option<Error>,
 }
@@ -53,7 +52,7 @@ pub(super) async fn tend(
     permit: &mut ObjectPermit,
 ) -> Result<Tended, Error> {
     // The runners of a deleted object are stopped with its state.
-    if context.handlers.spawning.is_empty() || version.event == EventType::Deleted {
+    if context.policy.handlers.spawning.is_empty() || version.event == EventType::Deleted {
         return Ok(Tended::default());
     }
     let mut matching = matching(context, state, &version);
@@ -62,28 +61,31 @@ pub(super) async fn tend(
         background.refresh(version.body);
         is_required |= background.runs(|running| matching.unknown.contains(&running.id));
     }
-    let mut tended = Tended {
-        required: is_required,
-        delays: Vec::new(),
-        failure: matching.failure.take(),
-    };
+    let failure = matching.failure.take();
+    let mut delays = Vec::new();
     if !version.body.is_deleting() && !matching.wanted.is_empty() {
-        tended.delays = start(context, state, &version, &matching.wanted)?;
+        delays = start(context, state, &version, &matching.wanted)?;
     }
     if let Some(background) = &state.background {
-        let delays = stop(background, version.body, &matching, permit).await;
-        tended.delays.extend(delays);
+        delays.extend(stop(background, version.body, &matching, permit).await);
     }
-    Ok(tended)
+    Ok(Tended {
+        runners: Runners {
+            required: is_required,
+            exiting: delays.into_iter().min(),
+            uncertain: failure.is_some(),
+        },
+        failure,
+    })
 }
 
 fn matching(context: &ResourceContext, state: &mut ObjectState, version: &Tending<'_>) -> Matching {
     let operator = &context.shared.context;
-    let cause = Cause::new(Arc::clone(&context.resource), version.body.clone());
+    let cause = Cause::new(Arc::clone(context.resource()), version.body.clone());
     let memo = state.memo(&operator.memo);
     let filtering = FilterContext::new(Arc::clone(operator), memo, version.logger);
     let mut matching = Matching::default();
-    let handlers = &context.handlers;
+    let handlers = &context.policy.handlers;
     matching.wanted = handlers.spawning_for(&cause, &filtering, |handler, error| {
         matching.unknown.push(Arc::clone(&handler.id));
         matching.failure.get_or_insert(error.into());
@@ -105,14 +107,14 @@ fn start(
     let shared = &context.shared;
     let memo = state.memo(&shared.context.memo);
     let background = state.background.get_or_insert_with(|| {
-        let resource = Arc::clone(&context.resource);
+        let resource = Arc::clone(context.resource());
         let serving = context.stop.clone();
         let daemons = Arc::clone(&shared.daemons);
         ObjectDaemons::new(daemons, resource, version.logger.clone(), memo, serving)
     });
-    let mut spawning = context.handlers.spawning.iter();
+    let mut spawning = context.policy.handlers.spawning.iter();
     if spawning.any(|handler| idles(handler)) {
-        background.compare(&context.essence(version.body)?);
+        background.compare(&context.policy.essence(version.body)?);
     }
     // A pause stops the runners of all objects. When another replica takes over the object, its
     // runners are stopped with its state.

@@ -1,82 +1,53 @@
 //! The in-memory state of an object that outlives its driver.
 
-use kopf_core::cause::Sighting;
 use kopf_core::indexing::Attempts;
 use kopf_core::object::handling::Attempted;
-use kopf_core::object::{AttemptedEssences, Covered, Moment, Overdue, Release};
-use kopf_core::patch::PatchFn;
+use kopf_core::object::{Covered, Memory, Moment, Version};
 use kopf_core::progress::state::State;
 
-use super::driver::Version;
 use crate::daemons::ObjectDaemons;
+use crate::mailbox::Queued;
 use crate::memos::MemoCell;
 use crate::metrics::{ErrorMarks, Metrics};
-use crate::queueing::Queued;
 
-/// The in-memory state of one object. See [`QuietState`](super::QuietState) for objects without a driver.
+/// The in-memory state of one object. See [`QuietState`] for objects without a driver.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectState {
-    /// The first event of the object was an item of a listing. Never changes.
-    pub(crate) noticed_by_listing: bool,
-    /// The object was completely handled once in this process.
-    pub(crate) fully_handled_once: bool,
+    /// The state of handling. Moved into the [`Active`](super::active::Active) phase.
+    pub(super) memory: Memory,
     /// The number of the tenure under which this replica handles the object; zero if it does not.
-    pub(crate) tenure: u32,
-    /// Transformations that conflicted with a newer version of the object.
-    pub(crate) carried: Vec<PatchFn>,
-    /// The outcome of the deletion, if all its handlers have finished.
-    pub(crate) release: Option<Box<Release>>,
-    /// The versions up to the last own write, if there was no pending work after it.
-    pub(crate) covered: Option<Covered>,
-    /// The last own write, if its event is late.
-    pub(crate) overdue: Option<Box<Overdue>>,
-    /// Attempted essences that are too large for an annotation.
-    pub(crate) attempted: Option<Box<AttemptedEssences>>,
+    pub(super) tenure: u32,
     /// Attempts of index handlers that have failed or will be retried.
-    pub(crate) indexing: Option<Box<Attempts>>,
-    pub(super) memo: Option<MemoCell>,
+    pub(super) indexing: Option<Box<Attempts>>,
+    memo: Option<MemoCell>,
     /// The newest version, if handlers of children or owners need it while the object is idle.
-    pub(crate) last: Option<Box<Version>>,
+    pub(super) last: Option<Box<Version>>,
     /// The handlers whose last attempt has failed.
-    pub(super) errors: Option<Box<ErrorMarks>>,
+    errors: Option<Box<ErrorMarks>>,
     /// The daemons and timers of the object, running or exited.
-    pub(crate) background: Option<ObjectDaemons>,
+    pub(super) background: Option<ObjectDaemons>,
 }
 
 impl ObjectState {
     pub(crate) fn new(noticed_by_listing: bool) -> Self {
         Self {
-            noticed_by_listing,
+            memory: Memory::new(noticed_by_listing),
             ..Self::default()
         }
     }
 
-    /// Returns `true` if an entry contains no change.
-    pub(crate) fn covers(&self, entry: &Queued, now: Moment) -> bool {
-        entry.is_covered(self.covered, now)
-    }
-
     /// Returns `true` if nothing but the flags and the covered versions has to be kept.
-    pub(crate) fn is_plain(&self) -> bool {
+    fn is_plain(&self) -> bool {
         let Self {
-            noticed_by_listing: _,
-            fully_handled_once: _,
+            memory,
             tenure: _,
-            covered: _,
-            carried,
-            release,
-            overdue,
-            attempted,
             indexing,
             memo,
             last,
             errors,
             background,
         } = self;
-        carried.is_empty()
-            && release.is_none()
-            && overdue.is_none()
-            && attempted.is_none()
+        memory.is_plain()
             && indexing.is_none()
             && memo.is_none()
             && last.is_none()
@@ -85,20 +56,20 @@ impl ObjectState {
     }
 
     /// Returns the memo of the object; creates it if needed.
-    pub(crate) fn memo(&mut self, operator: &MemoCell) -> MemoCell {
+    pub(super) fn memo(&mut self, operator: &MemoCell) -> MemoCell {
         self.memo
             .get_or_insert_with(|| operator.of_object())
             .clone()
     }
 
     /// Adopts a memo created elsewhere, unless there is one.
-    pub(crate) fn adopt_memo(&mut self, made: impl FnOnce() -> MemoCell) {
+    pub(super) fn adopt_memo(&mut self, made: impl FnOnce() -> MemoCell) {
         self.memo.get_or_insert_with(made);
     }
 
     /// Resets the state because another replica takes over. Entries in indices are kept up to date.
     /// If the object returns, it is resumed as after a restart.
-    pub(crate) fn hand_over(&mut self) {
+    pub(super) fn hand_over(&mut self) {
         let (indexing, memo) = (self.indexing.take(), self.memo.take());
         if let Some(background) = self.background.take() {
             background.hand_over();
@@ -111,13 +82,13 @@ impl ObjectState {
     }
 
     /// Drops the state that an idle object does not need.
-    pub(crate) fn at_rest(mut self) -> Self {
+    pub(super) fn at_rest(mut self) -> Self {
         self.memo.take_if(|memo| memo.is_unused());
         self
     }
 
     /// Records the handlers that have failed in a cycle.
-    pub(crate) fn note_errors(
+    pub(super) fn note_errors(
         &mut self,
         metrics: &Metrics,
         attempts: &[Attempted],
@@ -133,19 +104,152 @@ impl ObjectState {
 
     /// Waits until a stopping daemon or timer exits, including exits since the last call; forever
     /// if there are none. Cancel-safe.
-    pub(crate) async fn exit(&self) {
+    pub(super) async fn exit(&self) {
         match &self.background {
             Some(background) => background.exit().await,
             None => std::future::pending().await,
         }
     }
+}
 
-    /// Returns the familiarity of this process with the object.
-    pub(crate) fn sighting(&self) -> Sighting {
-        if self.noticed_by_listing && !self.fully_handled_once {
-            Sighting::Initial
-        } else {
-            Sighting::Later
+/// The state of a quiet object.
+///
+/// An operator can have hundreds of thousands of quiet objects, and most of them have no memo, no
+/// daemons and no failures: their state fits into the map of the stream.
+#[derive(Debug)]
+pub(crate) enum QuietState {
+    Plain {
+        noticed_by_listing: bool,
+        fully_handled_once: bool,
+        tenure: u32,
+        covered: Option<Covered>,
+    },
+    Full(Box<ObjectState>),
+}
+
+impl QuietState {
+    /// Returns the newest version of the object, if it is kept.
+    pub(crate) fn last(&self) -> Option<&Version> {
+        match self {
+            Self::Plain { .. } => None,
+            Self::Full(state) => state.last.as_deref(),
         }
+    }
+
+    /// Returns `true` if an entry brings nothing new.
+    pub(crate) fn covers(&self, entry: &Queued, now: Moment) -> bool {
+        match self {
+            Self::Plain { covered, .. } => entry.is_covered(*covered, now),
+            Self::Full(state) => entry.is_covered(state.memory.covered, now),
+        }
+    }
+
+    /// Returns the number of the tenure in which this replica handles the object; zero if it does not.
+    pub(crate) fn tenure(&self) -> u32 {
+        match self {
+            Self::Plain { tenure, .. } => *tenure,
+            Self::Full(state) => state.tenure,
+        }
+    }
+
+    /// Forgets the handling, as [`ObjectState::hand_over`] does.
+    pub(crate) fn hand_over(&mut self) {
+        let mut state = ObjectState::from(std::mem::take(self));
+        state.hand_over();
+        *self = state.into();
+    }
+}
+
+impl Default for QuietState {
+    fn default() -> Self {
+        ObjectState::default().into()
+    }
+}
+
+impl From<ObjectState> for QuietState {
+    fn from(state: ObjectState) -> Self {
+        if state.is_plain() {
+            Self::Plain {
+                noticed_by_listing: state.memory.noticed_by_listing,
+                fully_handled_once: state.memory.fully_handled_once,
+                tenure: state.tenure,
+                covered: state.memory.covered,
+            }
+        } else {
+            Self::Full(Box::new(state))
+        }
+    }
+}
+
+impl From<QuietState> for ObjectState {
+    fn from(state: QuietState) -> Self {
+        match state {
+            QuietState::Plain {
+                noticed_by_listing,
+                fully_handled_once,
+                tenure,
+                covered,
+            } => Self {
+                memory: Memory {
+                    fully_handled_once,
+                    covered,
+                    ..Memory::new(noticed_by_listing)
+                },
+                tenure,
+                ..Self::default()
+            },
+            QuietState::Full(state) => *state,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handled() -> ObjectState {
+        ObjectState {
+            memory: Memory {
+                fully_handled_once: true,
+                covered: Covered::new("7", Moment::default()),
+                ..Memory::new(true)
+            },
+            tenure: 3,
+            ..ObjectState::default()
+        }
+    }
+
+    #[test]
+    fn quiet_objects_are_small() {
+        assert!(size_of::<QuietState>() <= 40);
+        assert!(matches!(handled().into(), QuietState::Plain { .. }));
+    }
+
+    #[test]
+    fn plain_state_is_restored() {
+        let state = ObjectState::from(QuietState::from(handled()));
+        assert!(state.memory.noticed_by_listing && state.memory.fully_handled_once);
+        assert_eq!(state.tenure, 3);
+        assert_eq!(state.memory.covered, Covered::new("7", Moment::default()));
+    }
+
+    #[test]
+    fn other_state_is_kept_whole() {
+        let state = ObjectState {
+            indexing: Some(Box::new(Attempts::default())),
+            ..handled()
+        };
+        let state = ObjectState::from(QuietState::from(state));
+        assert!(state.indexing.is_some());
+    }
+
+    #[test]
+    fn handed_over_object_is_resumed_later() {
+        let mut quiet = QuietState::from(handled());
+        quiet.hand_over();
+        assert_eq!(quiet.tenure(), 0);
+        let state = ObjectState::from(quiet);
+        assert!(state.memory.noticed_by_listing && !state.memory.fully_handled_once);
+        assert_eq!(state.memory.covered, None);
     }
 }

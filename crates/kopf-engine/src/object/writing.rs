@@ -1,221 +1,284 @@
-//! Sending of the patch of one cycle.
+//! Writes of an object: its patches, those that are too large, and the records of its deletion.
 
 use std::sync::Arc;
 
-use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
-use kopf_core::finalizer::{self, Removal};
 use kopf_core::object::handling::Attempted;
-use kopf_core::object::{Covered, FinalizerChange, Input, Moment, Response};
-use kopf_core::patch::{Patch, PatchFn};
-use kopf_core::settled;
-use serde_json::Value;
+use kopf_core::object::{FinalizerChange, Input, Release, Response, Version, WritePlan};
+use kopf_core::patch::Patch;
 
-use super::driver::{Driver, Version};
-use super::persisting::Unsaved;
-use super::retriggering::is_requested;
-use super::stamping::Intent;
-use super::{ObjectPermit, ResourceContext};
-use crate::error::Error;
+use super::active::{Active, Relay, Sending};
+use super::context::{ObjectPermit, ResourceContext};
+use super::sessions::{Unsaved, saved};
+use crate::error::{Error, Stored};
 use crate::execution::Contribution;
 use crate::leading::Pass;
 use crate::patching::{Applied, Pending};
 
-/// A patch that is being sent or failed to be sent.
-#[derive(Debug)]
-pub(super) struct Sending {
-    /// The changes that asynchronous storages save before the patch is sent.
-    unsaved: Unsaved,
-    /// The patch before these changes are saved. Saving may add to it.
-    patch: Patch,
-    /// The removal of the finalizer.
-    removal: Option<Removal>,
-    /// The removal ends a deletion.
-    is_release: bool,
-    /// The requests of the patch.
-    pub(super) pending: Option<Pending>,
-    /// The parts of the patch that belong to single handlers.
-    pub(super) contributed: Vec<Contribution>,
-    /// The attempts whose records are a part of the patch.
-    recorded: Vec<Attempted>,
-    /// The tracked fields that the patch changes, as far as known.
-    intent: Option<Intent>,
-    /// The essence that is stored as handled, if there is no pending work after the write.
-    settled: Option<Arc<Value>>,
-}
-
-impl Driver {
+impl Active {
     /// Sends the patch of the current cycle, after the carried transformations.
     pub(super) async fn write(
         &mut self,
         change: Option<FinalizerChange>,
+        relay: &mut Relay,
         permit: &mut ObjectPermit,
     ) -> Input {
-        let Some(Version { body, .. }) = self.newest.clone() else {
+        let Some(Version { body, .. }) = self.object.newest.clone() else {
             return Input::NoVersion;
         };
-        let persistence = &self.context.shared.context.settings.persistence;
-        let mut patch = std::mem::take(&mut self.patch);
-        patch.fns.splice(..0, self.state.carried.iter().cloned());
-        let finalizer = &persistence.finalizer;
-        if change == Some(FinalizerChange::Add) {
-            patch.add_fn(finalizer::add_fn(finalizer));
-        }
-        let removal = match (change, &self.state.release) {
-            (Some(FinalizerChange::Release), Some(release)) => Some(release.removal(finalizer)),
-            (Some(FinalizerChange::Release | FinalizerChange::Drop), _) => {
-                Some(Removal::new(finalizer))
-            }
-            _ => None,
-        };
-        let untouched = persistence.progress_storage.touch(&body, &mut patch, None);
-        self.sending = Some(Box::new(Sending {
-            unsaved: std::mem::take(&mut self.unsaved),
-            contributed: std::mem::take(&mut self.origins.contributed),
-            recorded: std::mem::take(&mut self.origins.recorded),
-            settled: self.settled.take(),
-            removal,
-            is_release: change == Some(FinalizerChange::Release),
-            ..Sending::new(patch)
-        }));
+        let results = std::mem::take(&mut relay.results);
+        let policy = &self.base.context.policy;
+        let (plan, untouched) = self
+            .object
+            .plan_write(policy, &body, change, results.settled);
+        let sending = Box::new(Sending {
+            unsaved: results.unsaved,
+            recorded: results.recorded,
+            contributed: std::mem::take(&mut self.contributed),
+            ..Sending::new(plan)
+        });
         if let Err(error) = untouched {
-            self.report_only(error.into());
+            self.report(&error.into(), None);
         }
-        self.send(permit).await
+        self.send(sending, relay, permit).await
+    }
+
+    /// Sends the patch that could not be sent.
+    pub(super) async fn resend(&mut self, relay: &mut Relay, permit: &mut ObjectPermit) -> Input {
+        match self.unsent.take() {
+            Some(sending) => self.send(sending, relay, permit).await,
+            None => Input::NoVersion,
+        }
+    }
+
+    /// Triggers a watch event by a dummy patch, as the original does.
+    pub(super) async fn touch(&mut self, relay: &mut Relay, permit: &mut ObjectPermit) -> Input {
+        let Some(Version { body, .. }) = self.object.newest.clone() else {
+            return Input::NoVersion;
+        };
+        let context = Arc::clone(&self.base.context);
+        let now = kopf_core::timestamp::format(context.shared.context.clock.now());
+        let mut patch = Patch::default();
+        let storage = &context.policy.persistence().progress_storage;
+        if let Err(error) = storage.touch(&body, &mut patch, Some(&now)) {
+            relay.failure = Some(error.into());
+            return Input::Failed;
+        }
+        let sending = Box::new(Sending::new(WritePlan::new(patch)));
+        self.send(sending, relay, permit).await
     }
 
     /// Saves the unsaved changes of asynchronous storages, and sends the remaining patch.
-    pub(super) async fn send(&mut self, permit: &mut ObjectPermit) -> Input {
-        let (Some(Version { body, .. }), Some(mut sending), Some(pass)) =
-            (self.newest.clone(), self.sending.take(), self.pass.clone())
-        else {
+    async fn send(
+        &mut self,
+        mut sending: Box<Sending>,
+        relay: &mut Relay,
+        permit: &mut ObjectPermit,
+    ) -> Input {
+        let Some(Version { body, .. }) = self.object.newest.clone() else {
             return Input::NoVersion;
         };
-        let context = Arc::clone(&self.context);
-        let saving = sending.save(&context, &body, pass);
-        if let Err(error) = permit.during(saving).await {
-            self.failure = Some(error);
-            self.sending = Some(sending);
-            return Input::WriteFailed { rejected: false };
-        }
-        let applied = permit.during(self.apply(&mut sending, &body)).await;
-        context.count_patch(&applied);
+        let context = Arc::clone(&self.base.context);
+        let saving = sending.save(&context, &body, self.pass.clone());
+        let applied = match permit.during(saving).await {
+            Ok(()) => {
+                let applied = permit.during(self.apply(&mut sending, &body)).await;
+                context.count_patch(&applied);
+                applied.map_err(|error| (error.is_rejection(), error))
+            }
+            Err(error) => Err((false, error)),
+        };
         match applied {
-            Err(error) => {
-                let rejected = error.is_rejection();
-                self.failure = Some(error);
-                self.sending = Some(sending);
+            Err((rejected, error)) => {
+                relay.failure = Some(error);
+                self.unsent = Some(sending);
                 Input::WriteFailed { rejected }
             }
-            Ok(Applied::NotFound) => {
-                self.newest = None;
-                Input::NotFound
-            }
+            Ok(Applied::NotFound) => Input::NotFound,
             Ok(Applied::Accepted { response }) => {
-                if sending.is_release {
+                if sending.plan.is_release {
                     permit.during(self.erase_elsewhere(&body)).await;
                 }
-                let settled = sending.settled.as_deref();
-                let response = self.respond(response, settled, sending.intent.as_ref(), &body);
-                Input::Written(response)
+                let policy = &context.policy;
+                let judged = response.as_ref().map_or(Response::NONE, |response| {
+                    let versions = (&body, response.part());
+                    let whole = || {
+                        response
+                            .body_with(kopf_core::body::ManagedFields::Keep)
+                            .ok()
+                    };
+                    let memory = &self.object.memory;
+                    sending.plan.judge(policy, memory, versions, whole)
+                });
+                self.response = response.or(self.response.take());
+                Input::Written(judged)
             }
             Ok(Applied::Conflict {
                 response,
                 functions,
             }) => {
-                self.state.carried = functions;
-                self.state
-                    .carried
-                    .retain(PatchFn::is_repeated_after_conflict);
+                self.object.carry(functions);
                 self.contribute_carried(sending.contributed);
-                let response =
-                    response.map(|response| self.respond(Some(response), None, None, &body));
-                Input::Conflicted(response)
+                let judged = response.as_ref();
+                let judged = judged.map(|one| WritePlan::judge_part(&body, one.part()));
+                self.response = response.or(self.response.take());
+                Input::Conflicted(judged)
             }
         }
     }
 
-    /// Evaluates the response to a write, and stores it until the echo arrives.
-    fn respond(
-        &mut self,
-        response: Option<PatchResponse>,
-        settled: Option<&Value>,
-        intent: Option<&Intent>,
-        before: &Body,
-    ) -> Response {
-        let Some(response) = response else {
-            return Response::NONE;
-        };
-        let after = response.part();
-        let is_settled = || settled.is_some_and(|handled| self.is_settled(handled, before, after));
-        let judged = Response::new(before, after, is_settled);
-        self.detect_stamp(&response, intent, before);
-        self.response = Some(response);
-        judged
-    }
-
-    /// Returns `true` if there is no pending work after the write, so that its event can be
-    /// skipped.
-    fn is_settled(&self, handled: &Value, before: &Body, after: &Body) -> bool {
-        let storages = self.context.storages();
-        let version = after.resource_version().unwrap_or_default();
-        self.state.fully_handled_once
-            && self.context.handlers.look_at_essences_only()
-            && Covered::new(version, Moment::default()).is_some()
-            && !is_requested(&self.context, before, after)
-            && settled::is_settled(handled, before, after, storages.diffbase, storages.progress)
-    }
-
-    /// Triggers a watch event by a dummy patch, as the original does.
-    pub(super) async fn touch(&mut self, permit: &mut ObjectPermit) -> Input {
-        let Some(Version { body, .. }) = self.newest.clone() else {
-            return Input::NoVersion;
-        };
-        let context = Arc::clone(&self.context);
-        let operator = &context.shared.context;
-        let now = kopf_core::timestamp::format(operator.clock.now());
-        let mut patch = Patch::default();
-        let storage = &operator.settings.persistence.progress_storage;
-        if let Err(error) = storage.touch(&body, &mut patch, Some(&now)) {
-            self.failure = Some(error.into());
-            return Input::Failed;
+    /// Keeps the contributions of the carried functions, which the next patch contains.
+    fn contribute_carried(&mut self, mut contributions: Vec<Contribution>) {
+        let carried = &self.object.memory.carried;
+        for Contribution { part, .. } in &mut contributions {
+            part.merge.clear();
+            part.fns
+                .retain(|function| carried.iter().any(|other| other.is_same(function)));
         }
-        self.sending = Some(Box::new(Sending::new(patch)));
-        self.send(permit).await
+        contributions.retain(|contribution| !contribution.part.fns.is_empty());
+        self.contribute(contributions);
+    }
+
+    /// Sends the requests of a patch. If it is too large for the server, the handler that has
+    /// contributed most fails permanently, and the rest is sent, so that nothing that a handler
+    /// returns or changes can block the object.
+    async fn apply(&mut self, sending: &mut Sending, body: &Body) -> Result<Applied, Error> {
+        let logger = self.logger(body).clone();
+        let context = Arc::clone(&self.base.context);
+        let resource = context.resource();
+        loop {
+            let Some(pending) = &mut sending.pending else {
+                return Ok(Applied::Accepted { response: None });
+            };
+            let operator = &context.shared.context;
+            let applied = pending.apply(operator, resource, body, &logger).await;
+            let error = match applied {
+                Err(error) if error.exceeded_limit().is_some() => error,
+                applied => return applied,
+            };
+            let share = |part: &Patch| pending.share_of(part, resource);
+            let largest = Contribution::take_largest(&mut sending.contributed, share);
+            let Some(largest) = largest else {
+                return Err(error);
+            };
+            let message = error.too_large(largest.part.size());
+            largest.report(&message, &logger);
+            sending.fail(&context, body, &largest, &message).await?;
+        }
+    }
+
+    /// Records that the handlers of the deletion have finished, if the server has refused to remove
+    /// the finalizer: it may do so for long, and the operator may be restarted meanwhile.
+    pub(super) async fn record_refused(
+        &mut self,
+        failure: Option<&Error>,
+        permit: &mut ObjectPermit,
+    ) {
+        if matches!(failure, Some(Error::Api(error)) if error.code().is_some()) {
+            self.record_release(permit).await;
+        }
+    }
+
+    /// Records that the handlers of the deletion have finished, if they have.
+    pub(super) async fn record_release(&mut self, permit: &mut ObjectPermit) {
+        let Some(mut release) = self.object.memory.release.take() else {
+            return;
+        };
+        if !release.is_recorded()
+            && let Err(error) = self.record(&mut release, permit).await
+            && let Some(logger) = &self.logger
+        {
+            let error = error.chain();
+            let logger = logger.local();
+            logger.debug(format_args!(
+                "The finished handlers are not recorded: {error}"
+            ));
+        }
+        self.object.memory.release = Some(release);
+    }
+
+    async fn record(
+        &mut self,
+        release: &mut Release,
+        permit: &mut ObjectPermit,
+    ) -> Result<(), Error> {
+        let Some(Version { body, .. }) = self.object.newest.clone() else {
+            return Ok(());
+        };
+        let logger = self.logger(&body).clone();
+        let context = Arc::clone(&self.base.context);
+        let storage = &*context.policy.persistence().progress_storage;
+        let mut patch = Patch::default();
+        release.record(storage, &body, &mut patch)?;
+        let resource = context.resource();
+        let mut pending = Pending::new(patch, resource, self.pass.clone());
+        let applying = pending.apply(&context.shared.context, resource, &body, &logger);
+        let applied = permit.during(applying).await;
+        context.count_patch(&applied);
+        if let Applied::Accepted { response } = applied? {
+            self.response = response;
+            self.adopt_response();
+            let newest = self.object.newest.as_ref();
+            let recorded = newest.map_or(&body, |newest| &newest.body);
+            release.note_recorded(storage, recorded)?;
+        }
+        Ok(())
+    }
+
+    /// Erases the records outside of the object after its finalizer is removed.
+    async fn erase_elsewhere(&mut self, body: &Body) {
+        let Some(release) = &mut self.object.memory.release else {
+            return;
+        };
+        release.note_removed();
+        let storage = &self.base.context.policy.persistence().progress_storage;
+        let erased = match storage.asynchronous() {
+            Some(asynchronous) => {
+                let changes = release.take_erasures();
+                let mut added = Patch::default();
+                let erasing = asynchronous.save(&changes, body, &mut added);
+                if changes.is_empty() {
+                    Ok(())
+                } else {
+                    saved(Stored::Progress, erasing).await
+                }
+            }
+            None => release
+                .purge_elsewhere(&**storage, body)
+                .map_err(Error::from),
+        };
+        if let Err(error) = erased {
+            self.report(&error, None);
+        }
     }
 }
 
 impl Sending {
-    fn new(patch: Patch) -> Self {
+    fn new(plan: WritePlan) -> Self {
         Self {
+            plan,
             unsaved: Unsaved::default(),
-            intent: Intent::of(&patch),
-            patch,
-            removal: None,
-            is_release: false,
             pending: None,
             contributed: Vec::new(),
             recorded: Vec::new(),
-            settled: None,
         }
     }
 
     /// Removes a contribution from the requests, and turns the outcome of its handler into a
     /// permanent failure.
-    pub(super) async fn fail(
+    async fn fail(
         &mut self,
         context: &ResourceContext,
         body: &Body,
         dropped: &Contribution,
         message: &str,
     ) -> Result<(), Error> {
-        let operator = &context.shared.context;
-        let persistence = &operator.settings.persistence;
+        let persistence = context.policy.persistence();
         let storage = &persistence.progress_storage;
         let mut added = Patch::default();
         let attempt = self.recorded.iter_mut().find(|one| one.id == dropped.id);
         if let Some(Attempted { id, record }) = attempt {
-            record.fail(message, operator.clock.now());
+            record.fail(message, context.shared.context.clock.now());
             if storage.asynchronous().is_some() {
                 let record = Some(record.clone());
                 self.unsaved.records.insert(id.to_string(), record);
@@ -225,7 +288,7 @@ impl Sending {
             }
         }
         if let Some(pending) = &mut self.pending {
-            pending.replace(&dropped.part, added, &context.resource);
+            pending.replace(&dropped.part, added, context.resource());
         }
         Ok(())
     }
@@ -240,18 +303,13 @@ impl Sending {
         if !pass.write().await {
             return Err(Error::NotHeld);
         }
-        let persistence = &context.shared.context.settings.persistence;
-        let Self {
-            unsaved,
-            patch,
-            removal,
-            ..
-        } = self;
-        unsaved.save(persistence, body, patch).await?;
+        let persistence = context.policy.persistence();
+        let Self { unsaved, plan, .. } = self;
+        unsaved.save(persistence, body, &mut plan.patch).await?;
         self.pending.get_or_insert_with(|| {
-            Pending::new(std::mem::take(patch), &context.resource, pass)
+            Pending::new(std::mem::take(&mut plan.patch), context.resource(), pass)
                 .results_first(persistence.results_first)
-                .removing(removal.take())
+                .removing(plan.removal.take())
         });
         Ok(())
     }

@@ -22,9 +22,9 @@ use self::reporting::Reporter;
 use self::resolution::{Resolution, resolve};
 use crate::indexing::{Barrier, Blocker};
 use crate::leading;
-use crate::object;
 use crate::observation::{DiscoveryReceiver, Namespaces, Resources};
 use crate::peering::Peerings;
+use crate::queueing::Stream;
 use crate::shared::Shared;
 use crate::stream_set::{Error, StreamScope, StreamSet};
 
@@ -62,7 +62,7 @@ pub(crate) async fn run(
         }
     };
     let start = move |scope: StreamScope, stop: CancellationToken| -> BoxFuture<'static, ()> {
-        let stream = object::stream(&shared, scope.resource, scope.namespace, stop);
+        let stream = Stream::new(&shared, scope.resource, scope.namespace, stop);
         Box::pin(stream.run())
     };
     orchestrate(

@@ -2,13 +2,9 @@
 //! objects and starts a driver for each object with pending work.
 //!
 //! The number and the size of queued events are bounded. Idle objects have no task, only an
-//! identity and a few flags. The module is independent of handlers.
+//! identity and a few flags.
 
-mod load;
-mod mailbox;
 mod routing;
 mod stream;
 
-pub(crate) use mailbox::{Mailbox, Queued};
-pub(crate) use routing::{AssignmentChange, Processing};
-pub(crate) use stream::{Options, Stream};
+pub(crate) use stream::Stream;

@@ -2,116 +2,42 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use kopf_client::watching::Item;
 use kopf_core::cause::EventType;
-use kopf_core::resource::Resource;
 use tokio::task::{JoinError, JoinSet};
 use tracing::error;
 
-use super::load::Load;
-use super::mailbox::{Mailbox, Queued};
-use crate::child_inboxes::Inbox;
 use crate::execution::describe_panic;
 use crate::identity::Identity;
 use crate::inspect::{Counted, Guard, Inspect};
-use crate::invocation::{Hosting, OperatorContext};
+use crate::mailbox::{Load, Mailbox, Queued};
 use crate::metrics::ResourceMetrics;
-
-/// The processing of the objects of one stream.
-pub(crate) trait Processing: Debug + Send + Sync + 'static {
-    /// The state of an object that outlives its driver.
-    type State: Default + Debug + Send + 'static;
-
-    /// Returns the resource of the objects.
-    fn resource(&self) -> &Arc<Resource>;
-
-    /// Returns the state of a new object. `listed`: its first event is an item of a listing.
-    fn first_state(&self, listed: bool) -> Self::State;
-
-    /// Returns `true` if an entry contains no change for an idle object.
-    fn covers(&self, state: &Self::State, entry: &Queued) -> bool;
-
-    /// Returns `true` if every version must be processed, including replaced ones.
-    fn keeps_every_version(&self) -> bool;
-
-    /// Drives one object until it is idle. Returns its state; `None` if the object is deleted.
-    fn drive(
-        self: Arc<Self>,
-        identity: &Identity,
-        state: Self::State,
-        mailbox: Arc<Mailbox>,
-    ) -> BoxFuture<'static, Option<Self::State>>;
-
-    /// Returns the changed children of the objects; `None` if no handlers depend on them.
-    fn inbox(&self) -> Option<&Inbox>;
-
-    /// Handles the absence of an idle object from a complete listing.
-    fn vanished(&self, state: &Self::State);
-
-    /// Applies the current assignment of objects to replicas.
-    fn adopt(&self) -> AssignmentChange;
-
-    /// Waits until the assignment has changed since the last [`adopt`](Self::adopt). Cancel-safe.
-    fn reassigned(&self) -> BoxFuture<'_, ()>;
-
-    /// Returns the shard selector of the objects of this replica; `None` for all objects.
-    fn shard_selector(&self) -> Option<String>;
-
-    /// Returns `false` if another replica handles the object.
-    fn is_wanted(&self, identity: &Identity) -> bool;
-
-    /// Resets the state of an idle object that this replica no longer handles. Returns `false` if
-    /// no state has to be kept.
-    fn retain(&self, identity: &Identity, state: &mut Self::State) -> bool;
-
-    /// Handles an object that is deleted or no longer served.
-    fn discard(&self, identity: &Identity);
-
-    /// Returns the host that polls drivers; `None` for the runtime itself.
-    fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)>;
-
-    /// Returns `true` if all indices of the operator have been filled once.
-    fn is_ready(&self) -> bool;
-
-    /// Waits until [`is_ready`](Self::is_ready). Cancel-safe.
-    fn ready(&self) -> BoxFuture<'_, ()>;
-}
-
-/// The effect of a new assignment of objects to replicas.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AssignmentChange {
-    /// Objects were added: they must be listed.
-    Gained,
-    /// No objects were added.
-    Reduced,
-}
+use crate::object::{Driver, ObjectState, QuietState, ResourceContext};
 
 /// A driver that has ended.
 #[derive(Debug)]
-pub(super) struct Finished<S> {
+pub(super) struct Finished {
     identity: Identity,
     /// `None` if the object is deleted.
-    state: Option<S>,
+    state: Option<QuietState>,
 }
 
 /// An object of the stream.
 #[derive(Debug)]
-struct Slot<S> {
+struct Slot {
     /// The number of the last listing that contained the object.
     listing: u32,
-    activity: Activity<S>,
+    activity: Activity,
 }
 
 #[derive(Debug)]
-enum Activity<S> {
+enum Activity {
     /// The object has no pending work.
-    Quiet(S),
+    Quiet(QuietState),
     /// The object has a driver.
     Driven(Arc<Mailbox>),
     /// The driver has ended but is not joined yet. Contains the entries that have arrived since.
@@ -120,26 +46,26 @@ enum Activity<S> {
 
 /// The objects of one stream and their drivers.
 #[derive(Debug)]
-pub(super) struct Routing<P: Processing> {
-    processing: Arc<P>,
+pub(super) struct Routing {
+    context: Arc<ResourceContext>,
     inspect: Inspect,
     metrics: Option<Arc<ResourceMetrics>>,
     load: Arc<Load>,
     /// The number of the current or last listing.
     listing: u32,
-    objects: HashMap<Identity, Slot<P::State>>,
-    pub(super) drivers: JoinSet<Finished<P::State>>,
+    objects: HashMap<Identity, Slot>,
+    pub(super) drivers: JoinSet<Finished>,
 }
 
-impl<P: Processing> Routing<P> {
+impl Routing {
     pub(super) fn new(
-        processing: Arc<P>,
+        context: Arc<ResourceContext>,
         inspect: Inspect,
         metrics: Option<Arc<ResourceMetrics>>,
     ) -> Self {
         Self {
             load: Arc::new(Load::measured(metrics.clone())),
-            processing,
+            context,
             inspect,
             metrics,
             listing: 0,
@@ -166,7 +92,7 @@ impl<P: Processing> Routing<P> {
     /// Routes an item to its object, and starts a driver if it has none.
     pub(super) fn route(&mut self, item: Item) {
         let identity = Identity::of(&item.key);
-        if !self.processing.is_wanted(&identity) {
+        if !self.context.is_wanted(&identity) {
             return;
         }
         let listed = item.event == EventType::Listed;
@@ -176,14 +102,14 @@ impl<P: Processing> Routing<P> {
             raw: item.raw,
         };
         let Some(slot) = self.objects.get_mut(&identity) else {
-            let state = self.processing.first_state(listed);
+            let state = QuietState::from(ObjectState::new(listed));
             self.start(identity, state, vec![entry]);
             self.count_from(self.objects.len() - 1);
             return;
         };
         slot.listing = self.listing;
         match &mut slot.activity {
-            Activity::Quiet(state) if self.processing.covers(state, &entry) => {}
+            Activity::Quiet(state) if state.covers(&entry, self.context.now()) => {}
             Activity::Quiet(state) => {
                 let state = std::mem::take(state);
                 self.start(identity, state, vec![entry]);
@@ -202,13 +128,12 @@ impl<P: Processing> Routing<P> {
         let (before, listing) = (self.objects.len(), self.listing);
         self.objects.retain(|identity, slot| {
             // Listings may exclude objects of other replicas.
-            if slot.listing == listing || !self.processing.is_wanted(identity) {
+            if slot.listing == listing || !self.context.is_wanted(identity) {
                 return true;
             }
             match &mut slot.activity {
                 Activity::Quiet(state) => {
-                    self.processing.vanished(state);
-                    self.processing.discard(identity);
+                    self.context.vanished(identity, state);
                     return false;
                 }
                 Activity::Driven(mailbox) => {
@@ -225,8 +150,8 @@ impl<P: Processing> Routing<P> {
 
     /// Notifies the owners of changed children, and starts drivers for those that have none.
     pub(super) fn nudge(&mut self) {
-        let processing = Arc::clone(&self.processing);
-        let Some(inbox) = processing.inbox() else {
+        let context = Arc::clone(&self.context);
+        let Some(inbox) = &context.inbox else {
             return;
         };
         for identity in inbox.take_fresh() {
@@ -255,7 +180,7 @@ impl<P: Processing> Routing<P> {
         let before = self.objects.len();
         self.objects
             .retain(|identity, slot| match &mut slot.activity {
-                Activity::Quiet(state) => self.processing.retain(identity, state),
+                Activity::Quiet(state) => self.context.retain(identity, state),
                 // Drivers detect the change themselves.
                 Activity::Driven(_) | Activity::Ending { .. } => true,
             });
@@ -263,7 +188,7 @@ impl<P: Processing> Routing<P> {
     }
 
     /// Takes the state of an object back from its driver.
-    pub(super) fn join(&mut self, ended: Result<Finished<P::State>, JoinError>) {
+    pub(super) fn join(&mut self, ended: Result<Finished, JoinError>) {
         // Panics are caught in the driver's task, and cancelled drivers are not joined.
         let Ok(Finished { identity, state }) = ended else {
             return;
@@ -278,17 +203,17 @@ impl<P: Processing> Routing<P> {
                 Activity::Quiet(_) => Vec::new(),
             };
             match &state {
-                Some(state) => since.retain(|entry| !self.processing.covers(state, entry)),
+                Some(state) => since.retain(|entry| !state.covers(entry, self.context.now())),
                 // Children have no owner any more.
                 None => since.retain(|entry| !matches!(entry, Queued::Nudge)),
             }
             match state {
                 None if since.is_empty() => {
-                    self.processing.discard(known.key());
+                    self.context.discard(known.key());
                     known.remove();
                 }
                 Some(mut state) if since.is_empty() => {
-                    if self.processing.retain(known.key(), &mut state) {
+                    if self.context.retain(known.key(), &mut state) {
                         known.get_mut().activity = Activity::Quiet(state);
                     } else {
                         known.remove();
@@ -321,15 +246,20 @@ impl<P: Processing> Routing<P> {
         }
     }
 
-    fn start(&mut self, identity: Identity, state: P::State, entries: Vec<Queued>) {
-        let keep_all = self.processing.keeps_every_version();
+    fn start(&mut self, identity: Identity, state: QuietState, entries: Vec<Queued>) {
+        let keep_all = self.context.keeps_every_version();
         let mailbox = Arc::new(Mailbox::new(Arc::clone(&self.load), keep_all));
         for entry in entries {
             // A new mailbox is open.
             let _ = mailbox.push(entry);
         }
-        let processing = Arc::clone(&self.processing);
-        let driving = Arc::clone(&processing).drive(&identity, state, Arc::clone(&mailbox));
+        let context = Arc::clone(&self.context);
+        let state = ObjectState::from(state);
+        let driver = Driver::new(&context, &mailbox, identity.clone(), state);
+        let driving = driver
+            .run()
+            .map(|state| state.map(QuietState::from))
+            .boxed();
         let driven = identity.clone();
         let driving = async move {
             // Panics of handlers are caught by the executor, so a panic here is a bug of the
@@ -337,19 +267,19 @@ impl<P: Processing> Routing<P> {
             let state = match AssertUnwindSafe(driving).catch_unwind().await {
                 Ok(state) => state,
                 Err(panic) => {
-                    let (resource, cause) = (processing.resource(), describe_panic(&*panic));
+                    let (resource, cause) = (context.resource(), describe_panic(&*panic));
                     error!(
                         "The driver of an object of {resource} panicked, which is a bug: {cause}"
                     );
-                    Some(P::State::default())
+                    Some(QuietState::default())
                 }
             };
             let identity = driven;
             Finished { identity, state }
         };
         // Boxed only if hosted: there can be thousands of drivers.
-        match self.processing.host() {
-            Some((hosting, context)) => self.drivers.spawn(hosting.run(context, driving)),
+        match self.context.host() {
+            Some((hosting, operator)) => self.drivers.spawn(hosting.run(operator, driving)),
             None => self.drivers.spawn(driving),
         };
         let activity = Activity::Driven(mailbox);
@@ -358,7 +288,7 @@ impl<P: Processing> Routing<P> {
     }
 }
 
-impl<S> Activity<S> {
+impl Activity {
     fn ending(entry: Queued, inspect: &Inspect) -> Self {
         Self::Ending {
             since: vec![entry],

@@ -16,26 +16,27 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::routing::{AssignmentChange, Processing, Routing};
+use super::routing::Routing;
 use crate::child_inboxes::Inbox;
 use crate::health::StreamHealth;
 use crate::indexing::Blocker;
 use crate::inspect::{Counted, Guard};
 use crate::metrics::{StreamLabel, StreamMetrics};
+use crate::object::{AssignmentChange, ResourceContext};
 use crate::shared::Shared;
 
 /// Time without queue capacity after which a warning is logged.
 const SLOW_WARNING: Duration = Duration::from_secs(10);
 
 /// A watch stream; see the module documentation.
-pub(crate) struct Stream<P: Processing> {
-    processing: Arc<P>,
+pub(crate) struct Stream {
+    context: Arc<ResourceContext>,
     shared: Arc<Shared>,
     /// `None`: cluster-wide.
     namespace: Option<String>,
     place: String,
     stop: CancellationToken,
-    routing: Routing<P>,
+    routing: Routing,
     _open: Guard,
     unlisted: Option<Guard>,
     /// Held until the first listing of an indexed resource is complete.
@@ -56,22 +57,26 @@ enum Interruption {
     Refused,
 }
 
-impl<P: Processing> Stream<P> {
-    /// Creates a stream. A `blocker` delays handlers until the first listing is complete.
+impl Stream {
+    /// Creates the stream of one resource in one namespace, or cluster-wide.
     pub(crate) fn new(
-        processing: Arc<P>,
-        shared: Arc<Shared>,
+        shared: &Arc<Shared>,
+        resource: Arc<Resource>,
         namespace: Option<String>,
-        options: Options,
+        stop: CancellationToken,
     ) -> Self {
+        let shared = Arc::clone(shared);
+        let context =
+            ResourceContext::new(Arc::clone(&shared), resource, namespace.as_deref(), stop);
+        let context = Arc::new(context);
         let place = match &namespace {
             Some(name) => format!("in '{name}'"),
             None => "cluster-wide".to_owned(),
         };
         let inspect = &shared.inspect;
-        let name = format!("{} {place}", processing.resource());
-        let metrics = shared.context.metrics.resource(processing.resource());
-        let routing = Routing::new(Arc::clone(&processing), inspect.clone(), metrics.clone());
+        let name = format!("{} {place}", context.resource());
+        let metrics = shared.context.metrics.resource(context.resource());
+        let routing = Routing::new(Arc::clone(&context), inspect.clone(), metrics.clone());
         let health = inspect.health_tracker().stream(name);
         health.unlisted();
         Self {
@@ -81,10 +86,10 @@ impl<P: Processing> Stream<P> {
             routing,
             _open: inspect.count(Counted::Stream),
             unlisted: Some(inspect.count(Counted::Unlisted)),
-            blocker: options.blocker,
+            blocker: (!context.indices.is_empty()).then(|| shared.barrier.block()),
             interruption: Interruption::None,
-            stop: options.stop,
-            processing,
+            stop: context.stop.clone(),
+            context,
             namespace,
             place,
             shared,
@@ -93,7 +98,7 @@ impl<P: Processing> Stream<P> {
 
     /// Watches until stopped, then waits for running drivers for at most `queueing.exit_timeout`.
     pub(crate) async fn run(mut self) {
-        let resource = Arc::clone(self.processing.resource());
+        let resource = Arc::clone(self.context.resource());
         let stop = self.stop.clone();
         let pause = self.shared.pause.clone();
         let place = self.place.clone();
@@ -129,38 +134,38 @@ impl<P: Processing> Stream<P> {
     /// Reads events until the operator is paused or the stream is stopped.
     async fn watch(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let processing = Arc::clone(&self.processing);
-        let context = &shared.context;
-        let queueing = &context.settings.queueing;
+        let context = Arc::clone(&self.context);
+        let operator = &shared.context;
+        let queueing = &operator.settings.queueing;
         let load = Arc::clone(self.routing.load());
         let place = self.place.clone();
-        processing.adopt();
+        context.adopt();
         self.routing.reassign();
-        let mut watching = context.settings.watching.clone();
-        if let Some(shard) = processing.shard_selector() {
+        let mut watching = operator.settings.watching.clone();
+        if let Some(shard) = context.shard_selector() {
             let mut selector = StreamSelector::new(Selector::everything());
             selector.shard = Some(shard);
             watching.selectors.push(selector);
         }
         let mut observer = observe(
-            context.client.clone(),
-            Arc::clone(processing.resource()),
+            operator.client.clone(),
+            Arc::clone(context.resource()),
             self.namespace.clone(),
             &watching,
         )
-        .managed_fields(context.managed_fields);
+        .managed_fields(operator.managed_fields);
         self.health.listening(observer.pulse());
         if let Some(metrics) = &self.metrics {
             metrics.listening(observer.pulse());
         }
         let mut paused = pin!(shared.pause.paused());
-        let mut indexed = pin!(processing.ready());
-        let mut reassigned = processing.reassigned();
-        let mut is_indexed = processing.is_ready();
+        let mut indexed = pin!(context.ready());
+        let mut reassigned = pin!(context.reassigned());
+        let mut is_indexed = context.is_ready();
         loop {
             let signal = async {
                 let room = load.room(queueing.max_events, queueing.max_bytes);
-                room_or_warning(room, processing.resource(), &place, &self.health).await;
+                room_or_warning(room, context.resource(), &place, &self.health).await;
                 observer.next().await
             };
             let signal = self.health.attend(signal);
@@ -168,17 +173,17 @@ impl<P: Processing> Stream<P> {
                 () = self.stop.cancelled() => break,
                 () = &mut paused => break,
                 () = &mut reassigned => {
-                    if processing.adopt() == AssignmentChange::Gained {
+                    if context.adopt() == AssignmentChange::Gained {
                         // Other replicas may have handled the added objects meanwhile.
                         break;
                     }
                     self.routing.reassign();
-                    reassigned = processing.reassigned();
+                    reassigned.set(context.reassigned());
                 }
                 // Indices that appear later do not delay objects that appear later.
                 () = &mut indexed, if !is_indexed => is_indexed = true,
                 Some(ended) = self.routing.drivers.join_next() => self.routing.join(ended),
-                () = arrival(processing.inbox()) => self.routing.nudge(),
+                () = arrival(context.inbox.as_deref()) => self.routing.nudge(),
                 signal = signal => self.take(signal),
             }
         }
@@ -193,17 +198,17 @@ impl<P: Processing> Stream<P> {
         // During a pause, the listing depends on other operators.
         self.listed();
         let mut resumed = pin!(shared.pause.resumed());
-        let processing = Arc::clone(&self.processing);
+        let context = Arc::clone(&self.context);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => break,
                 () = &mut resumed => {
-                    let (resource, place) = (self.processing.resource(), &self.place);
+                    let (resource, place) = (self.context.resource(), &self.place);
                     debug!("Resuming the watch-stream for {resource} {place}.");
                     break;
                 }
                 Some(ended) = self.routing.drivers.join_next() => self.routing.join(ended),
-                () = arrival(processing.inbox()) => self.routing.nudge(),
+                () = arrival(context.inbox.as_deref()) => self.routing.nudge(),
             }
         }
     }
@@ -243,7 +248,7 @@ impl<P: Processing> Stream<P> {
 
     fn refused(&mut self, error: &kopf_client::Error, retry_in: Duration) {
         self.label(StreamLabel::Refused);
-        let (resource, place) = (self.processing.resource(), &self.place);
+        let (resource, place) = (self.context.resource(), &self.place);
         let retry_in = retry_in.as_secs_f64();
         if self.interruption == Interruption::Refused {
             debug!(
@@ -272,7 +277,7 @@ impl<P: Processing> Stream<P> {
     fn interrupted(&mut self, error: &kopf_client::Error, retry_in: Duration) {
         self.label(StreamLabel::Interrupted);
         self.interruption = Interruption::Interrupted;
-        let (resource, place) = (self.processing.resource(), &self.place);
+        let (resource, place) = (self.context.resource(), &self.place);
         let retry_in = retry_in.as_secs_f64();
         self.health.failing(error.to_string());
         warn!(
@@ -311,21 +316,12 @@ impl<P: Processing> Stream<P> {
     }
 }
 
-/// Options of a stream.
-#[derive(Debug)]
-pub(crate) struct Options {
-    /// Held until the first listing is complete.
-    pub(crate) blocker: Option<Blocker>,
-    /// Cancelled to stop the stream.
-    pub(crate) stop: CancellationToken,
-}
-
-impl<P: Processing> Drop for Stream<P> {
+impl Drop for Stream {
     fn drop(&mut self) {
         let identities = self.routing.identities();
         // The last handlers of the operator may still read its indices.
         if !self.shared.ending.is_cancelled() {
-            identities.for_each(|identity| self.processing.discard(identity));
+            identities.for_each(|identity| self.context.discard(identity));
         }
         self.routing.count_none();
     }

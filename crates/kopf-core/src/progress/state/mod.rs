@@ -19,11 +19,11 @@ use crate::patch::Patch;
 use crate::sizes::{MESSAGE_LIMIT, cut};
 
 /// The records of handlers, in the order of loading.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct State {
     entries: Vec<Entry>,
     purpose: Option<Reason>,
-    unreadable: Vec<StorageError>,
+    unreadable: Arc<[StorageError]>,
 }
 
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ impl State {
         Ok(Self {
             entries,
             purpose: None,
-            unreadable,
+            unreadable: unreadable.into(),
         })
     }
 

@@ -1,5 +1,7 @@
 //! The mailbox of one object, written by its stream and read by its driver.
 
+mod load;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -9,7 +11,8 @@ use kopf_core::object::{Covered, Moment};
 use kopf_core::sync::Mutex;
 use tokio::sync::Notify;
 
-use super::load::Load;
+pub(crate) use load::Load;
+
 use crate::metrics::Arrival;
 use crate::permits::Priority;
 

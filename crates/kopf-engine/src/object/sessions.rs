@@ -7,6 +7,7 @@ use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::diffbase::DiffBaseSession;
 use kopf_core::handler::HandlerId;
+use kopf_core::object::Version;
 use kopf_core::object::handling::Storages;
 use kopf_core::patch::Patch;
 use kopf_core::progress::{ProgressChanges, ProgressSession};
@@ -14,8 +15,7 @@ use kopf_core::settings::Persistence;
 use kopf_core::storage::{StorageError, StorageFuture};
 use serde_json::Value;
 
-use super::ResourceContext;
-use super::driver::Version;
+use super::context::ResourceContext;
 use crate::error::{Error, Stored};
 use crate::execution::{describe_panic, warn_unreadable};
 use crate::logger::ObjectLogger;
@@ -30,15 +30,16 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// Opens the storage of the diff-base. An unreadable essence counts as absent if the object is
-    /// being deleted, because it would block the deletion. For a deleted object, nothing is
-    /// fetched.
+    /// being deleted, because it would block the deletion. For a deleted object, and without change
+    /// handlers, nothing is fetched.
     pub(super) async fn open(
         context: &ResourceContext,
         version: &Version,
         logger: &ObjectLogger,
     ) -> Result<Self, Error> {
-        let storage = &context.shared.context.settings.persistence.diffbase_storage;
-        if version.event == EventType::Deleted {
+        let storage = &context.policy.persistence().diffbase_storage;
+        let is_needed = !context.policy.handlers.changing.is_empty();
+        if !is_needed || version.event == EventType::Deleted {
             return Ok(Self {
                 diffbase: DiffBaseSession::without_essence(storage),
                 progress: None,
@@ -61,22 +62,18 @@ impl Sessions {
     pub(super) async fn load_progress(
         &mut self,
         context: &ResourceContext,
-        ids: impl Iterator<Item = HandlerId>,
+        ids: &[HandlerId],
         body: &Body,
     ) -> Result<(), Error> {
-        let storage = &context.shared.context.settings.persistence.progress_storage;
-        let ids: Vec<HandlerId> = match storage.asynchronous() {
-            Some(_) => ids.collect(),
-            None => Vec::new(),
-        };
-        let opened = ProgressSession::open(storage, &ids, body).await;
+        let storage = &context.policy.persistence().progress_storage;
+        let opened = ProgressSession::open(storage, ids, body).await;
         self.progress = Some(opened.map_err(|error| unloaded(Stored::Progress, error))?);
         Ok(())
     }
 
     /// Returns the storages to use in this cycle.
     pub(super) fn storages<'a>(&'a self, context: &'a ResourceContext) -> Storages<'a> {
-        let storages = context.storages();
+        let storages = context.policy.storages();
         Storages {
             diffbase: self.diffbase.storage(),
             progress: match &self.progress {

@@ -1,4 +1,4 @@
-//! Drivers with a server that sends scripted events.
+//! Indices of an operator with a server that sends scripted events.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,32 +1,34 @@
 //! Changes that come with own writes: an admission webhook that sets a field of the spec in each
 //! request makes every write of the operator an update to be handled.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use kopf_client::patching::PatchResponse;
-use kopf_core::body::{Body, ManagedFields};
-use kopf_core::diff::Diff;
-use kopf_core::field::FieldPath;
-use kopf_core::managers::manager_of;
-use kopf_core::patch::{Patch, PatchFn};
-use kopf_core::wording;
 use serde_json::Value;
 
-use super::driver::Driver;
-use crate::logger::ObjectLogger;
+use super::moment::Moment;
+use super::policy::Policy;
+use super::progressing::Backoff;
+use super::rules::Rules;
+use crate::body::Body;
+use crate::diff::Diff;
+use crate::field::FieldPath;
+use crate::managers::manager_of;
+use crate::patch::{Patch, PatchFn};
 
 /// A change that came with an own write.
-#[derive(Debug)]
-pub(super) struct Stamp {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp {
     /// The version that the write has created.
     version: Box<str>,
-    field: FieldPath,
-    manager: Option<String>,
+    /// The changed field.
+    pub field: FieldPath,
+    /// The field manager that has changed it, if known.
+    pub manager: Option<String>,
     is_confirmed: bool,
 }
 
 /// The fields that a write changes, except those that are not tracked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Intent(Value);
 
 impl Intent {
@@ -43,74 +45,84 @@ impl Intent {
     }
 }
 
-impl Driver {
-    /// Looks for changes in the response to a write that the write did not contain.
-    pub(super) fn detect_stamp(
-        &mut self,
-        response: &PatchResponse,
-        intent: Option<&Intent>,
+impl Stamp {
+    /// Looks for a change in the response to a write that the write did not contain.
+    pub(super) fn detect<F>(
+        policy: &Policy<F>,
+        intent: &Intent,
         before: &Body,
-    ) {
-        let found = intent.and_then(|intent| self.stamp_of(response, intent, before));
-        self.origins.stamp = found;
-        if self.origins.stamp.is_none() {
-            self.machine.clear_stamps();
-        }
-    }
-
-    fn stamp_of(&self, response: &PatchResponse, intent: &Intent, before: &Body) -> Option<Stamp> {
+        after: &Body,
+        whole: impl FnOnce() -> Option<Body>,
+    ) -> Option<Self> {
         let generation = |body: &Body| body.metadata().get("generation")?.as_i64();
         // Most writes change metadata and the status only, and need no comparison.
-        if generation(before)? == generation(response.part())? {
+        if generation(before)? == generation(after)? {
             return None;
         }
-        let after = response.body_with(ManagedFields::Keep).ok()?;
+        let after = whole()?;
         let expected = Patch {
             merge: intent.0.as_object()?.clone(),
             fns: Vec::new(),
         };
         let expected = Body::new(expected.merged_into(before.value().clone()));
-        let essence = |body: &Body| self.context.essence(body).ok().map(std::sync::Arc::new);
+        let essence = |body: &Body| policy.essence(body).ok().map(Arc::new);
         let diff = Diff::between(essence(&expected), essence(&after));
         let is_metadata = |path: &FieldPath| {
-            path.steps()
-                .first()
-                .is_some_and(|step| &**step == "metadata")
+            let first = path.steps().first();
+            first.is_some_and(|step| &**step == "metadata")
         };
         let mut paths = diff.iter().map(|item| &item.field);
         let field = paths.find(|path| !is_metadata(path))?.clone();
         let managed = after.metadata().get("managedFields");
         let manager = managed.and_then(|managed| manager_of(managed, &field));
-        Some(Stamp {
+        Some(Self {
             version: after.resource_version()?.into(),
             manager: manager.map(str::to_owned),
             field,
             is_confirmed: false,
         })
     }
+}
+
+/// Own writes in a row that came with changes to be handled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Stamps {
+    backoff: Backoff,
+    last: Option<Stamp>,
+}
+
+impl Stamps {
+    /// Notes the response to a write.
+    pub(super) fn note(&mut self, stamp: Option<Stamp>) {
+        if stamp.is_none() {
+            self.backoff.reset();
+        }
+        self.last = stamp;
+    }
 
     /// Compares an arriving version with that of the last write. If another one arrives first,
     /// another client has made the change.
-    pub(super) fn confirm_stamp(&mut self, version: &str) {
-        let now = self.context.now();
-        match &mut self.origins.stamp {
+    pub(super) fn see(&mut self, version: &str, now: Moment) {
+        match &mut self.last {
             Some(stamp) if stamp.is_confirmed => {}
             Some(stamp) if *stamp.version == *version => {
                 stamp.is_confirmed = true;
-                self.machine.note_stamp(now);
+                self.backoff.count(now);
             }
-            Some(_) => {
-                self.origins.stamp = None;
-                self.machine.clear_stamps();
-            }
+            Some(_) => *self = Self::default(),
             None => {}
         }
     }
 
-    pub(super) fn log_stamp(&self, logger: &ObjectLogger, delay: Duration) {
-        if let Some(stamp) = &self.origins.stamp {
-            let field = stamp.field.to_string();
-            logger.warning(wording::stamped(&field, stamp.manager.as_deref(), delay));
-        }
+    /// Returns the moment until which an update must wait, because each own write causes another
+    /// one.
+    pub(super) fn blocked_until(&self, rules: &impl Rules, now: Moment) -> Option<Moment> {
+        let blocked = self.backoff.blocked_until(rules, now);
+        blocked.filter(|_| !self.backoff.is_first())
+    }
+
+    /// Returns the change that came with the last write.
+    pub(super) fn last(&self) -> Option<&Stamp> {
+        self.last.as_ref()
     }
 }

@@ -43,6 +43,7 @@ use crate::storage::StorageError;
 
 /// A failure of a cycle.
 #[derive(Debug, thiserror::Error)]
+#[doc(hidden)] // The engine has an error of its own.
 pub enum Error {
     /// Of a filter.
     #[error(transparent)]

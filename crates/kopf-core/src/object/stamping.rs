@@ -88,7 +88,8 @@ impl Stamp {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Stamps {
     backoff: Backoff,
-    last: Option<Stamp>,
+    /// Boxed, because it is rare.
+    last: Option<Box<Stamp>>,
 }
 
 impl Stamps {
@@ -97,7 +98,7 @@ impl Stamps {
         if stamp.is_none() {
             self.backoff.reset();
         }
-        self.last = stamp;
+        self.last = stamp.map(Box::new);
     }
 
     /// Compares an arriving version with that of the last write. If another one arrives first,
@@ -123,6 +124,6 @@ impl Stamps {
 
     /// Returns the change that came with the last write.
     pub(super) fn last(&self) -> Option<&Stamp> {
-        self.last.as_ref()
+        self.last.as_deref()
     }
 }

@@ -32,6 +32,7 @@ if [ ! -e "$venv/complete" ]; then
     touch "$venv/complete"
 fi
 
+"$venv/bin/python" python/stubs.py
 say "building the extension"
 VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --quiet --skip-install >&2 ||
     die "the extension cannot be built (see above)"

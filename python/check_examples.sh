@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the types of the examples in Python: by mypy, and by pyright if it can be run.
+# Checks the types of the examples in Python and the historical import paths: by mypy, and by pyright if it can be run.
 # Usage: python/check_examples.sh VENV
 set -euo pipefail
 
@@ -13,6 +13,8 @@ for file in "$root"/examples/python/*/operator.py; do
     name="$(basename "$(dirname "$file")")"
     cp "$file" "$work/example_${name//-/_}.py"
 done
+# The names of the historical paths are checked in the same way.
+"$venv/bin/python" "$root/python/stubs.py" "$work/example_historical_paths.py"
 cd "$work"
 
 # Their functions are partly annotated, as in most operators.

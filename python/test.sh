@@ -14,5 +14,7 @@ if [ $# -eq 0 ]; then
     "$venv/bin/mypy" --config-file pyproject.toml
     MYPYPATH=python "$venv/bin/stubtest" kopf._kopf --mypy-config-file pyproject.toml
     python/check_examples.sh "$venv"
+    echo "python: checking layers" >&2
+    "$venv/bin/lint-imports" --no-cache
 fi
 exec "$venv/bin/pytest" "$@"

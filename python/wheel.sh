@@ -23,6 +23,7 @@ if "$work/build/bin/pip" install --quiet --disable-pip-version-check ziglang 2>/
 else
     say "zig is not available: the wheel is for the C library of this machine"
 fi
+"$python" python/stubs.py
 (. "$work/build/bin/activate" && maturin build --quiet "${options[@]}") || die "the wheel cannot be built (see above)"
 wheel="$(ls "$work"/wheels/*.whl)"
 bytes="$(stat -c %s "$wheel")"
@@ -31,6 +32,7 @@ say "$(basename "$wheel"): $bytes bytes"
 # The whole list is read: a closed pipe would be an error of zipfile.
 files="$("$python" -m zipfile -l "$wheel")"
 grep -q THIRD-PARTY <<<"$files" || die "the licence texts of linked crates are missing"
+grep -q kopf/_core/actions/execution.pyi <<<"$files" || die "the stubs of historical paths are missing"
 
 "$python" -m venv "$work/try"
 "$work/try/bin/pip" install --quiet --disable-pip-version-check "$wheel"

@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 import kopf
-from kopf._front import loops, running
+from kopf._front.bridge import loops, running
 from kopf.testing import sandbox
 
 ROOT = pathlib.Path(__file__).parents[2]

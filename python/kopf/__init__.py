@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import coexistence as _coexistence
+from kopf._front import historical as _historical
+from kopf._front.tools import versions as _versions
 
-_coexistence.check(__path__[0])
+_versions.check_coexistence(__path__[0])
+_historical.install()
 
 from kopf import on  # noqa: E402
-from kopf._front import lifecycles  # noqa: E402
-from kopf._front.bodies import (  # noqa: E402
+from kopf._front.declare import lifecycles  # noqa: E402
+from kopf._front.objects.bodies import (  # noqa: E402
     Annotations,
     Body,
     BodyEssence,
@@ -37,13 +39,13 @@ from kopf._front.bodies import (  # noqa: E402
     build_object_reference,
     build_owner_reference,
 )
-from kopf._front.callbacks import Logger, all_, any_, none_, not_  # noqa: E402
-from kopf._front.causes import Reason  # noqa: E402
-from kopf._front.conditions import Conditions as Conditions  # noqa: E402
-from kopf._front.dicts import FieldPath, FieldSpec  # noqa: E402
-from kopf._front.diffs import Diff, DiffItem, DiffOperation  # noqa: E402
-from kopf._front.ephemera import Index, Memo, Store  # noqa: E402
-from kopf._front.errors import (  # noqa: E402
+from kopf._front.declare.callbacks import all_, any_, none_, not_  # noqa: E402
+from kopf._front.objects.causes import Logger, Reason  # noqa: E402
+from kopf._front.objects.conditions import Conditions as Conditions  # noqa: E402
+from kopf._front.objects.dicts import FieldPath, FieldSpec  # noqa: E402
+from kopf._front.objects.diffs import Diff, DiffItem, DiffOperation  # noqa: E402
+from kopf._front.objects.ephemera import Index, Memo, Store  # noqa: E402
+from kopf._front.objects.errors import (  # noqa: E402
     AdmissionError,
     ApplyError as ApplyError,
     ErrorsMode,
@@ -53,9 +55,9 @@ from kopf._front.errors import (  # noqa: E402
     PermanentError,
     TemporaryError,
 )
-from kopf._front.eventing import event, exception, info, warn  # noqa: E402
-from kopf._front.filters import ABSENT, PRESENT  # noqa: E402
-from kopf._front.hierarchies import (  # noqa: E402
+from kopf._front.objects.eventing import event, exception, info, warn  # noqa: E402
+from kopf._front.declare.filters import ABSENT, PRESENT  # noqa: E402
+from kopf._front.objects.hierarchies import (  # noqa: E402
     adjust_namespace,
     adopt,
     append_owner_reference,
@@ -63,23 +65,23 @@ from kopf._front.hierarchies import (  # noqa: E402
     label,
     remove_owner_reference,
 )
-from kopf._front.ids import HandlerId  # noqa: E402
-from kopf._front.lifecycles import get_default_lifecycle, set_default_lifecycle  # noqa: E402
-from kopf._front.patches import Patch, PatchFn  # noqa: E402
-from kopf._front.piggybacking import (  # noqa: E402
+from kopf._front.objects.ids import HandlerId  # noqa: E402
+from kopf._front.declare.lifecycles import get_default_lifecycle, set_default_lifecycle  # noqa: E402
+from kopf._front.objects.patches import Patch, PatchFn  # noqa: E402
+from kopf._front.state.piggybacking import (  # noqa: E402
     login_via_async_client,
     login_via_client,
     login_via_pykube,
     login_with_kubeconfig,
     login_with_service_account,
 )
-from kopf._front.references import EVERYTHING, Resource  # noqa: E402
-from kopf._front.registries import (  # noqa: E402
+from kopf._front.objects.references import EVERYTHING, Resource  # noqa: E402
+from kopf._front.declare.registries import (  # noqa: E402
     OperatorRegistry,
     get_default_registry,
     set_default_registry,
 )
-from kopf._front.reviews import (  # noqa: E402
+from kopf._front.objects.reviews import (  # noqa: E402
     Headers,
     Operation,
     SSLPeer,
@@ -89,13 +91,13 @@ from kopf._front.reviews import (  # noqa: E402
     WebhookFn,
     WebhookServerProtocol,
 )
-from kopf._front.stoppers import (  # noqa: E402
+from kopf._front.objects.stoppers import (  # noqa: E402
     AsyncDaemonStopperChecker,
     DaemonStopped,
     DaemonStoppingReason,
     SyncDaemonStopperChecker,
 )
-from kopf._front.versions import (  # noqa: E402
+from kopf._front.tools.versions import (  # noqa: E402
     commit_id as __commit_id__,
     version as __version__,
     version_tuple as __version_tuple__,
@@ -103,20 +105,20 @@ from kopf._front.versions import (  # noqa: E402
 from kopf.on import daemon, index, register, subhandler, timer  # noqa: E402
 
 if TYPE_CHECKING:
-    from kopf._front.children import apply_child as apply_child
-    from kopf._front.children import apply_child_sync as apply_child_sync
-    from kopf._front.children import children as children
-    from kopf._front.configuration import OperatorSettings
-    from kopf._front.credentials import AiohttpSession, ConnectionInfo
-    from kopf._front.diffbase import (
+    from kopf._front.objects.children import apply_child as apply_child
+    from kopf._front.objects.children import apply_child_sync as apply_child_sync
+    from kopf._front.objects.children import children as children
+    from kopf._front.state.configuration import OperatorSettings
+    from kopf._front.state.credentials import AiohttpSession, ConnectionInfo
+    from kopf._front.state.diffbase import (
         AnnotationsDiffBaseStorage,
         DiffBaseStorage,
         MultiDiffBaseStorage,
         StatusDiffBaseStorage,
     )
-    from kopf._front.execution import execute
-    from kopf._front.loggers import LocalObjectLogger, LogFormat, ObjectLogger, configure
-    from kopf._front.progress import (
+    from kopf._front.bridge.execution import execute
+    from kopf._front.bridge.loggers import LocalObjectLogger, LogFormat, ObjectLogger, configure
+    from kopf._front.state.progress import (
         AnnotationsProgressStorage,
         MultiProgressStorage,
         ProgressRecord,
@@ -124,9 +126,9 @@ if TYPE_CHECKING:
         SmartProgressStorage,
         StatusProgressStorage,
     )
-    from kopf._front.running import operator, run, run_tasks, spawn_tasks
-    from kopf._front.schemas import crd as crd
-    from kopf._front.webhooks import (
+    from kopf._front.bridge.running import operator, run, run_tasks, spawn_tasks
+    from kopf._front.declare.schemas import crd as crd
+    from kopf._front.serving.webhooks import (
         WebhookAutoServer,
         WebhookAutoTunnel,
         WebhookDockerDesktopServer,
@@ -140,43 +142,21 @@ if TYPE_CHECKING:
 
 # Names that are imported on first use, because they need the native module or slow imports.
 _LAZY = {
-    "apply_child": "children",
-    "apply_child_sync": "children",
-    "children": "children",
-    "OperatorSettings": "configuration",
-    "AiohttpSession": "credentials",
-    "ConnectionInfo": "credentials",
-    "AnnotationsDiffBaseStorage": "diffbase",
-    "DiffBaseStorage": "diffbase",
-    "MultiDiffBaseStorage": "diffbase",
-    "StatusDiffBaseStorage": "diffbase",
-    "AnnotationsProgressStorage": "progress",
-    "MultiProgressStorage": "progress",
-    "ProgressRecord": "progress",
-    "ProgressStorage": "progress",
-    "SmartProgressStorage": "progress",
-    "StatusProgressStorage": "progress",
-    "crd": "schemas",
-    "execute": "execution",
-    "configure": "loggers",
-    "LogFormat": "loggers",
-    "ObjectLogger": "loggers",
-    "LocalObjectLogger": "loggers",
-    "operator": "running",
-    "run": "running",
-    "run_tasks": "running",
-    "spawn_tasks": "running",
-    "WebhookServer": "webhooks",
-    "WebhookK3dServer": "webhooks",
-    "WebhookMinikubeServer": "webhooks",
-    "WebhookDockerDesktopServer": "webhooks",
-    "WebhookNgrokTunnel": "webhooks",
-    "WebhookAutoServer": "webhooks",
-    "WebhookAutoTunnel": "webhooks",
+    name: module
+    for module, names in {
+        "objects.children": "apply_child apply_child_sync children",
+        "state.configuration": "OperatorSettings",
+        "state.credentials": "AiohttpSession ConnectionInfo",
+        "state.diffbase": "AnnotationsDiffBaseStorage DiffBaseStorage MultiDiffBaseStorage StatusDiffBaseStorage",
+        "state.progress": "AnnotationsProgressStorage MultiProgressStorage ProgressRecord ProgressStorage SmartProgressStorage StatusProgressStorage",
+        "declare.schemas": "crd",
+        "bridge.execution": "execute",
+        "bridge.loggers": "configure LogFormat ObjectLogger LocalObjectLogger",
+        "bridge.running": "operator run run_tasks spawn_tasks",
+        "serving.webhooks": "WebhookServer WebhookK3dServer WebhookMinikubeServer WebhookDockerDesktopServer WebhookNgrokTunnel WebhookAutoServer WebhookAutoTunnel",
+    }.items()
+    for name in names.split()
 }
-
-# Packages with private import paths of the original.
-_HISTORICAL = {"_cogs", "_core", "_kits"}
 
 # Names of earlier releases that tutorials still use, with their replacements.
 _REMOVED = {
@@ -239,10 +219,10 @@ if not TYPE_CHECKING:  # Type checkers must report unknown names.
             globals()[name] = value
             return value
         if name == "__engine__":
-            from kopf._front.versions import get_engine_version
+            from kopf._front.tools.versions import get_engine_version
 
             return get_engine_version()
-        if name in _HISTORICAL:
+        if name in _historical.ROOTS:
             import importlib
 
             return importlib.import_module(f"kopf.{name}")

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kopf._front import exits, loaders, loggers, loops, sandbox_cli, versions
-from kopf._front.sandbox_cli import reported
+from kopf._front.bridge import exits, loggers, loops
+from kopf._front.tools import loaders, sandbox_cli, versions
+from kopf._front.tools.sandbox_cli import reported
 
 if TYPE_CHECKING:
     import concurrent.futures
     import threading
 
-    from kopf._front.configuration import OperatorSettings
-    from kopf._front.credentials import Vault
-    from kopf._front.registries import OperatorRegistry
+    from kopf._front.state.configuration import OperatorSettings
+    from kopf._front.state.credentials import Vault
+    from kopf._front.declare.registries import OperatorRegistry
 
     Flag = asyncio.Future[Any] | asyncio.Event | concurrent.futures.Future[Any] | threading.Event
     _ParamType = click.ParamType[str]
@@ -77,7 +78,8 @@ def _describe_end(exc: Exception) -> str | None:
 
     The traceback is that of the handler or callback that caused the error, if any.
     """
-    from kopf._front import errors, running, tracebacks
+    from kopf._front.bridge import running, tracebacks
+    from kopf._front.objects import errors
 
     if not isinstance(exc, errors.ActivityError | errors.LoginError | running.OperatorError):
         return None
@@ -197,7 +199,7 @@ def _with_replicas(
     shards: str | None,
 ) -> OperatorSettings:
     """Returns the settings with the options of several replicas."""
-    from kopf._front.configuration import OperatorSettings
+    from kopf._front.state.configuration import OperatorSettings
 
     settings = settings if settings is not None else OperatorSettings()
     settings.leading.enabled = settings.leading.enabled or enabled or name is not None
@@ -281,7 +283,9 @@ def run(
     sandbox_port: int | None,
 ) -> None:
     """Start an operator process and handle all the requests."""
-    from kopf._front import configuration, registries, running
+    from kopf._front.bridge import running
+    from kopf._front.declare import registries
+    from kopf._front.state import configuration
 
     # The variable of early releases, still found in deployments.
     legacy = os.environ.get("KOPF_RUN_NAMESPACE")
@@ -310,7 +314,7 @@ def run(
 
     with contextlib.ExitStack() as stack:
         if sandbox:
-            from kopf._front import sandboxes
+            from kopf._front.tools import sandboxes
 
             with reported():
                 cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port))
@@ -361,7 +365,7 @@ def freeze(
     dev: bool,
 ) -> None:
     """Pause the resource handling in the operator(s)."""
-    from kopf._front import freezing
+    from kopf._front.tools import freezing
 
     _check_scope(namespaces, clusterwide)
     with reported():
@@ -387,7 +391,7 @@ def resume(
     peering_name: str,
 ) -> None:
     """Resume the resource handling in the operator(s)."""
-    from kopf._front import freezing
+    from kopf._front.tools import freezing
 
     _check_scope(namespaces, clusterwide)
     with reported():
@@ -406,7 +410,7 @@ main.add_command(sandbox_cli.sandbox)
 @click.option("--once", is_flag=True, help="Exit at the end instead of waiting for Ctrl-C.")
 def demo(once: bool) -> None:
     """Show an operator at work on a sandbox, step by step."""
-    from kopf._front import demos
+    from kopf._front.tools import demos
 
     demos.run(once=once)
 
@@ -416,7 +420,7 @@ def demo(once: bool) -> None:
 @click.argument("paths", nargs=-1)
 def crd(paths: list[str], modules: list[str]) -> None:
     """Print the custom resource definitions of the models in files and modules."""
-    from kopf._front import schemas
+    from kopf._front.declare import schemas
 
     loaders.preload(paths=paths, modules=modules)
     if not schemas.declared():
@@ -459,7 +463,7 @@ def _print(printed: tuple[str, list[str]]) -> None:
 @_plan_options
 def rbac(**options: Any) -> None:
     """Print the service account, roles and bindings that the handlers need."""
-    from kopf._front import shipping
+    from kopf._front.tools import shipping
 
     with reported():
         _print(shipping.rbac(**options))
@@ -472,7 +476,7 @@ def rbac(**options: Any) -> None:
 @_plan_options
 def manifests(**options: Any) -> None:
     """Print the namespace, CRDs, roles, Deployment and Service of the operator."""
-    from kopf._front import shipping
+    from kopf._front.tools import shipping
 
     with reported():
         _print(shipping.manifests(**options))

@@ -19,18 +19,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import declaring
-from kopf._front.callbacks import (
+from kopf._front.declare import declaring
+from kopf._front.declare.callbacks import (
     ActivityFn, ChangingFn, ChildFn, ConvertFn, DaemonFn, DelayFn, IndexingFn, TimerFn, WatchingFn, WebhookFn,
     WhenFilterFn,
 )
-from kopf._front.causes import Activity, Reason, WebhookType
-from kopf._front.dicts import FieldSpec
-from kopf._front.errors import ErrorsMode
-from kopf._front.filters import MetaFilter, ValueFilter
-from kopf._front.references import Marker, SelectorFn
-from kopf._front.registries import OperatorRegistry
-from kopf._front.reviews import Operation
+from kopf._front.objects.causes import Activity, Reason, WebhookType
+from kopf._front.objects.dicts import FieldSpec
+from kopf._front.objects.errors import ErrorsMode
+from kopf._front.declare.filters import MetaFilter, ValueFilter
+from kopf._front.objects.references import Marker, SelectorFn
+from kopf._front.declare.registries import OperatorRegistry
+from kopf._front.objects.reviews import Operation
 
 ActivityDecorator = Callable[[ActivityFn], ActivityFn]
 IndexingDecorator = Callable[[IndexingFn], IndexingFn]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kopf._front.clients import ClusterClient, ClusterError
-from kopf._front.runner import KopfRunner
-from kopf._front.sandboxes import sandbox, sandbox_fixture
+from kopf._front.tools.clients import ClusterClient, ClusterError
+from kopf._front.tools.runner import KopfRunner
+from kopf._front.tools.sandboxes import sandbox, sandbox_fixture
 
 __all__ = ["ClusterClient", "ClusterError", "KopfRunner", "sandbox", "sandbox_fixture"]

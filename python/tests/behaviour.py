@@ -16,7 +16,7 @@ import pytest
 
 import kopf
 from kopf import testing
-from kopf._front.clients import ClusterError
+from kopf._front.tools.clients import ClusterError
 
 TIMEOUT = 20.0
 """Upper bound in seconds for an expected condition."""
@@ -185,7 +185,7 @@ def stage(
     behaviour_cluster: testing.sandbox, monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Stage]:
     """The cluster and an empty default registry; objects are deleted after the test."""
-    from kopf._front import registries
+    from kopf._front.declare import registries
 
     monkeypatch.setenv("KUBECONFIG", behaviour_cluster.kubeconfig)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)

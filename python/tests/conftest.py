@@ -64,7 +64,7 @@ def clean_imports() -> Iterator[None]:
 @pytest.fixture
 def default_registry() -> Iterator[object]:
     """A default registry for one test."""
-    from kopf._front import registries
+    from kopf._front.declare import registries
 
     former = registries.get_default_registry()
     registry = registries.OperatorRegistry()
@@ -76,7 +76,7 @@ def default_registry() -> Iterator[object]:
 @pytest.fixture()
 def registry() -> Iterator[kopf.OperatorRegistry]:
     """A registry that is the default one for the duration of a test."""
-    from kopf._front import registries
+    from kopf._front.declare import registries
 
     former = registries._default_registry
     registry = kopf.OperatorRegistry()

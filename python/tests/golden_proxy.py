@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import aiohttp.web
 
-from kopf._front.clients import ClusterClient, _credentials
+from kopf._front.tools.clients import ClusterClient, _credentials
 
 _PATH = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?"

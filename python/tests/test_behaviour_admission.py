@@ -11,7 +11,7 @@ import pytest
 
 import kopf
 from behaviour import Stage, until
-from kopf._front.clients import ClusterError
+from kopf._front.tools.clients import ClusterError
 
 pytestmark = pytest.mark.native
 

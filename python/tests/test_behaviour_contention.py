@@ -12,7 +12,7 @@ import pytest
 
 import kopf
 from behaviour import Stage
-from kopf._front.clients import ClusterError
+from kopf._front.tools.clients import ClusterError
 
 pytestmark = pytest.mark.native
 

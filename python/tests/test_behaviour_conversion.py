@@ -11,8 +11,8 @@ import pytest
 import kopf
 from behaviour import CRD, PLURAL, Stage, until
 from kopf import testing
-from kopf._front import registries
-from kopf._front.clients import ClusterError
+from kopf._front.declare import registries
+from kopf._front.tools.clients import ClusterError
 
 pytestmark = pytest.mark.native
 

@@ -13,7 +13,7 @@ import pytest
 
 import kopf
 from behaviour import Stage, TIMEOUT, Operator, until
-from kopf._front.registries import SmartOperatorRegistry
+from kopf._front.declare.registries import SmartOperatorRegistry
 
 pytestmark = pytest.mark.native
 
@@ -387,7 +387,7 @@ def test_thread_locals_survive_between_calls(
 
 def test_calls_share_wakeups(stage: Stage) -> None:
     """Calls that wait for a blocked loop are started together."""
-    from kopf._front import running
+    from kopf._front.bridge import running
 
     count = 40
     calls: list[str] = []
@@ -416,8 +416,8 @@ def test_calls_share_wakeups(stage: Stage) -> None:
 
 def test_calls_are_released(stage: Stage) -> None:
     """The garbage collector cannot see references between the extension and Python."""
-    from kopf._front.current import CurrentCall
-    from kopf._front.invocation import Cycle
+    from kopf._front.objects.current import CurrentCall
+    from kopf._front.bridge.invocation import Cycle
 
     @kopf.on.create("kopfexamples", id="s")
     def sync(spec: Any, patch: Any, retry: int, diff: Any, **_: Any) -> None:

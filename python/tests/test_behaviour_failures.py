@@ -16,8 +16,8 @@ import pytest
 import kopf
 from behaviour import Stage, until
 from kopf._core.engines.activities import ActivityError
-from kopf._front import lifecycles
-from kopf._front.running import OperatorError
+from kopf._front.declare import lifecycles
+from kopf._front.bridge.running import OperatorError
 from test_behaviour_process import READY, running
 
 pytestmark = pytest.mark.native
@@ -257,7 +257,7 @@ def test_failed_startups_end_with_one_line(stage: Stage, tmp_path: pathlib.Path)
     with running(tmp_path, code) as process:
         assert process.wait() == 1
         assert process.output.splitlines()[-1] == "Error: the startup has failed: Activity 'fn': no"
-        assert "_front" not in process.output.replace("kopf._front.errors.PermanentError", "")
+        assert "_front" not in process.output.replace("kopf._front.objects.errors.PermanentError", "")
         assert "raise kopf.PermanentError('no')" in process.output
 
 

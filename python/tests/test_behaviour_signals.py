@@ -13,7 +13,7 @@ import pytest
 
 import kopf
 from behaviour import Stage, until
-from kopf._front.registries import SmartOperatorRegistry
+from kopf._front.declare.registries import SmartOperatorRegistry
 from test_behaviour_process import READY, running
 
 pytestmark = pytest.mark.native

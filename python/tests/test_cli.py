@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from behaviour import until
 from kopf import cli
-from kopf._front import loggers, running
+from kopf._front.bridge import loggers, running
 
 pytestmark = pytest.mark.usefixtures("clean_imports", "clean_logging")
 
@@ -182,12 +182,12 @@ def test_exit_codes_of_handler_files_are_kept(calls: Calls, tmp_path: pathlib.Pa
 def test_controls_are_passed_to_the_operator(
     calls: Calls, default_registry: object, tmp_path: pathlib.Path
 ) -> None:
-    from kopf._front import registries
+    from kopf._front.declare import registries
 
     mine, stop = registries.OperatorRegistry(), threading.Event()
     path = tmp_path / "x.py"
     path.write_text(
-        "import click\nfrom kopf._front import registries\n"
+        "import click\nfrom kopf._front.declare import registries\n"
         "assert click.get_current_context().obj.registry is registries.get_default_registry()\n"
     )
     controls = cli.CLIControls(registry=mine, stop_flag=stop)
@@ -224,7 +224,7 @@ def test_pausing_commands_require_a_peering(command: str) -> None:
 def test_options_of_freezing(
     monkeypatch: pytest.MonkeyPatch, args: list[str], expected: dict[str, Any]
 ) -> None:
-    from kopf._front import freezing
+    from kopf._front.tools import freezing
 
     found: list[dict[str, Any]] = []
     monkeypatch.setattr(freezing, "freeze", lambda **kwargs: found.append(kwargs))
@@ -241,7 +241,7 @@ def test_options_of_freezing(
 def test_failures_of_pausing_are_reported(
     monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    from kopf._front import freezing
+    from kopf._front.tools import freezing
 
     def fail(**_: Any) -> None:
         raise RuntimeError("the peering is not found")

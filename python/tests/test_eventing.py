@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kopf
-from kopf._front import lazily
+from kopf._front.objects import current
 
 BODY = kopf.Body({"apiVersion": "v1", "kind": "K", "metadata": {"name": "n", "uid": "u"}})
 REF = {"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u"}
@@ -24,11 +24,10 @@ def settings() -> kopf.OperatorSettings:
 def posted(monkeypatch: pytest.MonkeyPatch, settings: kopf.OperatorSettings) -> list[Any]:
     """Replaces the engine. Returns the list of posted events."""
     posted: list[Any] = []
-    fake = types.SimpleNamespace(
-        call=lambda: types.SimpleNamespace(settings=settings),
-        post_event=lambda ref, **kwargs: posted.append((ref, kwargs)),
+    monkeypatch.setattr(current, "call", lambda: types.SimpleNamespace(settings=settings))
+    monkeypatch.setattr(
+        current, "post_event", lambda ref, **kwargs: posted.append((ref, kwargs))
     )
-    monkeypatch.setattr(lazily, "current", lambda: fake)
     return posted
 
 
@@ -81,7 +80,7 @@ def test_current_exception_is_the_default(posted: list[Any]) -> None:
 
 
 def test_events_outside_of_handlers_are_rejected() -> None:
-    if "kopf._front.current" not in sys.modules:
-        pytest.importorskip("kopf._front.current")
+    if "kopf._front.objects.current" not in sys.modules:
+        pytest.importorskip("kopf._front.objects.current")
     with pytest.raises(LookupError):
         kopf.info(BODY, reason="R")

@@ -6,7 +6,7 @@ import pytest
 
 import kopf
 from behaviour import Stage, until
-from kopf._front import fixing
+from kopf._front.bridge import fixing
 
 
 def test_changed_settings_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:

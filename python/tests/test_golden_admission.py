@@ -16,7 +16,7 @@ from golden_fixtures import cluster, proxy, stage  # noqa: F401
 from golden_stage import Stage, until
 
 import kopf
-from kopf._front.clients import _credentials
+from kopf._front.tools.clients import _credentials
 
 pytestmark = pytest.mark.native
 

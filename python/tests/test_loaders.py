@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from kopf._front import registries
-from kopf._front.loaders import describe_failure, preload
+from kopf._front.declare import registries
+from kopf._front.tools.loaders import describe_failure, preload
 
 pytestmark = pytest.mark.usefixtures("clean_imports")
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kopf._front import loggers
-from kopf._front.loggers import (
+from kopf._front.bridge import loggers
+from kopf._front.bridge.loggers import (
     LocalObjectLogger,
     LogFormat,
     ObjectLogger,
@@ -223,8 +223,8 @@ def test_records_after_the_end_of_the_stream_are_dropped(
 def post(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     posted: list[tuple[Any, ...]] = []
     module = SimpleNamespace(post_record=lambda *args: posted.append(args))
-    monkeypatch.setitem(sys.modules, "kopf._front.current", module)  # type: ignore[arg-type]
-    monkeypatch.setattr("kopf._front.current", module, raising=False)
+    monkeypatch.setitem(sys.modules, "kopf._front.objects.current", module)  # type: ignore[arg-type]
+    monkeypatch.setattr("kopf._front.objects.current", module, raising=False)
     logging.getLogger().setLevel(logging.DEBUG)
     return posted
 
@@ -260,7 +260,7 @@ def test_settings_prevent_posting(monkeypatch: pytest.MonkeyPatch, changes: Any)
 def test_json_formatters_are_not_loaded_in_advance() -> None:
     import subprocess
 
-    code = "import sys, kopf._front.loggers; sys.exit('pythonjsonlogger' in sys.modules)"
+    code = "import sys, kopf._front.bridge.loggers; sys.exit('pythonjsonlogger' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -7,7 +7,8 @@ import pathlib
 import pytest
 
 import kopf
-from kopf._front import piggybacking, registries
+from kopf._front.declare import registries
+from kopf._front.state import piggybacking
 
 KUBECONFIG = """
 current-context: {context}
@@ -119,7 +120,7 @@ def test_default_logins(
 
 
 def test_custom_login_replaces_default_ones() -> None:
-    from kopf._front.causes import Activity
+    from kopf._front.objects.causes import Activity
 
     registry = registries.SmartOperatorRegistry()
     kopf.on.login(id="own", registry=registry)(lambda **_: None)

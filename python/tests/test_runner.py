@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from kopf._front import running
+from kopf._front.bridge import running
 from kopf.testing import KopfRunner
 
 pytestmark = pytest.mark.usefixtures("clean_imports", "clean_logging")

@@ -15,8 +15,8 @@ import pytest
 
 import kopf
 from kopf import testing
-from kopf._front import sandboxes
-from kopf._front.clients import ClusterError
+from kopf._front.tools import sandboxes
+from kopf._front.tools.clients import ClusterError
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from kopf import cli
-from kopf._front import schemas, structural
+from kopf._front.declare import schemas, structural
 
 ANY = {"x-kubernetes-preserve-unknown-fields": True}
 
@@ -173,7 +173,7 @@ def test_command_prints_definitions(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "models.py"
     path.write_text(
         "from __future__ import annotations\nimport dataclasses\n"
-        "from kopf._front.schemas import crd\n"
+        "from kopf._front.declare.schemas import crd\n"
         "@crd('g.dev', 'v1', 'things')\n@dataclasses.dataclass\nclass Thing:\n    x: int\n"
     )
     result = CliRunner().invoke(cli.main, ["crd", str(path)])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import pathlib
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 
@@ -61,6 +63,35 @@ def test_private_path_is_accessible_without_its_import() -> None:
     assert done.stdout.strip() == "True"
     with pytest.raises(AttributeError, match="no attribute 'whatever'"):
         kopf._core.actions.whatever
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_ENABLE_SHARED"), reason="PyInstaller requires a shared libpython"
+)
+def test_private_paths_are_importable_in_frozen_programs(tmp_path: pathlib.Path) -> None:
+    """PyInstaller finds no files for them, nor for modules that are imported by name."""
+    program = tmp_path / "program.py"
+    program.write_text("""
+import importlib
+import kopf
+from kopf._core.actions.execution import cause_var
+from kopf._front import historical
+
+for path, sources in historical.EXPORTS.items():
+    module = importlib.import_module(f"kopf.{path}")
+    for name in " ".join(sources.values()).split():
+        getattr(module, name)
+print(cause_var.name, kopf.run.__name__)
+""")
+    hooks = pathlib.Path(kopf.__file__).parent / "_pyinstaller"
+    subprocess.run(
+        [sys.executable, "-m", "PyInstaller", "--log-level=ERROR", f"--additional-hooks-dir={hooks}",
+         program],
+        cwd=tmp_path, check=True,
+    )
+    frozen = [tmp_path / "dist" / "program" / "program"]
+    done = subprocess.run(frozen, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "cause_var run"
 
 
 @pytest.mark.parametrize("path", ["_cogs.clients.api", "_cogs.clients.errors", "_cogs.clients"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import kopf
-from kopf._front.stoppers import AsyncFlagWaiter, SyncFlagWaiter
+from kopf._front.objects.stoppers import AsyncFlagWaiter, SyncFlagWaiter
 
 
 class FakeFlag:

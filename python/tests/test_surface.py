@@ -172,12 +172,12 @@ def test_import_is_light() -> None:
 
 
 def test_original_in_the_same_folder_is_detected(tmp_path: pathlib.Path) -> None:
-    from kopf._front import coexistence
+    from kopf._front.tools import versions
 
-    coexistence.check(str(tmp_path))
+    versions.check_coexistence(str(tmp_path))
     (tmp_path / "_cogs" / "aiokits").mkdir(parents=True)
     (tmp_path / "_cogs" / "aiokits" / "__init__.py").touch()
     with pytest.raises(ImportError) as error:
-        coexistence.check(str(tmp_path))
+        versions.check_coexistence(str(tmp_path))
     assert "pip uninstall --yes kopf kopf-rs" in str(error.value)
     assert "pip install kopf-rs" in str(error.value)

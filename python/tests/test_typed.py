@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import pydantic
 import pytest
-from kopf._front.errors import PermanentError
+from kopf._front.objects.errors import PermanentError
 
-from kopf._front import typed
+from kopf._front.declare import typed
 
 if TYPE_CHECKING:
     pass  # type: ignore[import-not-found]
@@ -231,7 +231,7 @@ def test_pydantic_dataclasses_are_filled() -> None:
 def test_pydantic_is_not_imported_for_dataclasses() -> None:
     code = """if True:
         import dataclasses, sys
-        from kopf._front import typed
+        from kopf._front.declare import typed
         @dataclasses.dataclass
         class A:
             x: int

@@ -15,9 +15,9 @@ import aiohttp
 import pytest
 
 import kopf as package
-from kopf._front import webhooks
-from kopf._front.errors import AmbiguousResourceError, MissingDataError, UnknownResourceError
-from kopf._front.webhooks import (
+from kopf._front.serving import webhooks
+from kopf._front.objects.errors import AmbiguousResourceError, MissingDataError, UnknownResourceError
+from kopf._front.serving.webhooks import (
     WebhookAutoServer,
     WebhookAutoTunnel,
     WebhookDockerDesktopServer,
@@ -221,7 +221,7 @@ async def test_detected_hosts_are_used(
     async def guess_host() -> str:
         return "host.detected"
 
-    monkeypatch.setattr("kopf._front.serving.guess_host", guess_host)
+    monkeypatch.setattr("kopf._front.serving.serving.guess_host", guess_host)
     await first(WebhookAutoServer())
     await first(WebhookAutoTunnel(port=5))
     hosts = [(native.options.get("default_host"), native.options.get("host")) for native in made]

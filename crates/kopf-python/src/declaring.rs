@@ -1,6 +1,6 @@
 //! Conversion of handlers from Python to handlers of the engine.
 //!
-//! `kopf._front.lowering` describes each handler as a dict with the keys that are read here.
+//! `kopf._front.bridge.lowering` describes each handler as a dict with the keys that are read here.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -48,7 +48,7 @@ pub(crate) struct Engine {
 
 #[pymethods]
 impl Engine {
-    /// Creates an operator. `bridge` is a `kopf._front.bridge.Bridge`.
+    /// Creates an operator. `bridge` is a `kopf._front.bridge.bridge.Bridge`.
     #[new]
     fn new(bridge: Py<PyAny>) -> PyResult<Self> {
         let queue = Arc::new(Queue::new()?);

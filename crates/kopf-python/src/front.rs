@@ -33,7 +33,7 @@ pub(crate) struct Front {
     pub(crate) levels: Arc<Levels>,
     pub(crate) host: Arc<LoopHost>,
     pub(crate) dispatch: Dispatch,
-    /// A `kopf._front.bridge.Bridge`.
+    /// A `kopf._front.bridge.bridge.Bridge`.
     pub(crate) bridge: Py<PyAny>,
     /// The runtime of the engine; empty before its start.
     pub(crate) runtime: OnceLock<Handle>,
@@ -66,7 +66,7 @@ impl Front {
 
     /// Returns the frontend of the operator whose code runs.
     pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<Self>> {
-        let bridge = py.import("kopf._front.current")?.getattr("bridge_var")?;
+        let bridge = py.import("kopf._front.objects.current")?.getattr("bridge_var")?;
         let engine = bridge.call_method0("get")?.getattr("engine")?;
         let engine = engine.extract::<Py<Engine>>()?;
         Ok(Arc::clone(&engine.get().front))

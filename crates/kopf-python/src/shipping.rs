@@ -1,6 +1,6 @@
 //! `kopf rbac`, `kopf manifests`, `kopf peering` and `kopf new`.
 //!
-//! `kopf._front.shipping` describes the handlers and the options. Nothing is started, and no
+//! `kopf._front.tools.shipping` describes the handlers and the options. Nothing is started, and no
 //! functions are called except for callable selectors.
 
 use std::path::PathBuf;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::front::Front;
 use crate::resolving::resolve;
 
-/// The stop flag, wrapped by `kopf._front.stoppers`.
+/// The stop flag, wrapped by `kopf._front.objects.stoppers`.
 #[pyclass(frozen, module = "kopf._kopf")]
 pub(crate) struct StopFlag {
     stopped: Stopped,

@@ -26,7 +26,7 @@ use crate::declaring::{get, need};
 use crate::front::Front;
 use crate::raised::Raised;
 
-/// Converts a progress storage. `kopf._front.lowering` describes the provided ones; others are
+/// Converts a progress storage. `kopf._front.bridge.lowering` describes the provided ones; others are
 /// hosted.
 pub(crate) fn progress(
     front: &Arc<Front>,

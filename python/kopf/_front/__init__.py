@@ -1,5 +1,9 @@
-"""The Python frontend: declarations, views of objects, storages, settings.
+"""The Python frontend, in six layers; each may import only those below it (``pyproject.toml``).
 
-All modules are private. Users import names from :mod:`kopf` or, for a few historical paths,
-from the re-exporting modules under ``kopf._cogs``, ``kopf._core`` and ``kopf._kits``.
+``tools`` (commands, sandboxes, runners), ``bridge`` (calls between the engine and Python), ``serving``
+(webhook servers), ``declare`` (handlers and their registries), ``state`` (settings, storages,
+credentials), ``objects`` (what handlers get: bodies, patches, diffs, causes).
+
+All modules are private. Users import names from :mod:`kopf` or, for a few historical paths of the
+original, from the modules of :mod:`kopf._front.historical`.
 """

@@ -1,0 +1,1 @@
+"""Calls between the engine and Python: descriptions, invocation, logging, running, exits."""

@@ -1,0 +1,1 @@
+"""Declarations: handlers, filters, registries, models and their schemas."""

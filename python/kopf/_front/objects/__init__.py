@@ -1,0 +1,1 @@
+"""What handlers get: bodies, patches, diffs, references, memos, indices, causes."""

@@ -1,0 +1,1 @@
+"""What outlives a call: settings, storages of progress and diff-bases, credentials."""

@@ -1,0 +1,1 @@
+"""Commands and tests: loading of files, sandboxes, runners, manifests."""

@@ -66,7 +66,9 @@ impl Front {
 
     /// Returns the frontend of the operator whose code runs.
     pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<Self>> {
-        let bridge = py.import("kopf._front.objects.current")?.getattr("bridge_var")?;
+        let bridge = py
+            .import("kopf._front.objects.current")?
+            .getattr("bridge_var")?;
         let engine = bridge.call_method0("get")?.getattr("engine")?;
         let engine = engine.extract::<Py<Engine>>()?;
         Ok(Arc::clone(&engine.get().front))

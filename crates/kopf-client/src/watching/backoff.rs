@@ -23,6 +23,10 @@ use crate::random::SplitMix64;
 /// Upper bound for delays, before the jitter.
 const LONGEST: Duration = Duration::from_secs(30);
 
+/// Upper bound while no connection exists, before the jitter. Such attempts cost the server nothing,
+/// and the operator must continue soon after an outage.
+const UNREACHABLE: Duration = Duration::from_secs(5);
+
 /// Lower bound for the first delay: zero would never grow.
 const SHORTEST: Duration = Duration::from_millis(10);
 
@@ -49,6 +53,8 @@ pub(super) enum Input {
     Ended,
     /// A request failed, or its response is unusable; the same request follows.
     Failed,
+    /// There is no connection; the same request follows.
+    Unreachable,
     /// The resource version is unusable; a new listing follows.
     Relist,
     /// The resource does not exist; a new listing follows.
@@ -134,8 +140,13 @@ impl Backoff {
             Input::Ended => self.end(now),
             Input::Failed => {
                 self.close(now);
-                self.grow(self.first)
+                self.grow(self.first, LONGEST)
             }
+            Input::Unreachable => match self.close(now) {
+                Watch::Closed => self.grow(self.first.min(UNREACHABLE), UNREACHABLE),
+                // The server was reached, and has ended the watch by breaking the connection.
+                Watch::Open { .. } => self.grow(self.first, LONGEST),
+            },
             Input::Relist => self.relist(self.first, now),
             Input::Missing => self.relist(MISSING, now),
             Input::Refused => {
@@ -155,7 +166,7 @@ impl Backoff {
                 let spacing = self.first.min(SPACING);
                 spacing.saturating_sub(now.duration_since(since))
             }
-            _ => self.grow(self.first),
+            _ => self.grow(self.first, LONGEST),
         }
     }
 
@@ -166,7 +177,7 @@ impl Backoff {
             self.relistings = 0;
         }
         self.relistings = self.relistings.saturating_add(1);
-        self.grow(first)
+        self.grow(first, LONGEST)
     }
 
     /// Forgets the current watch. A long one shows that everything before it is repaired.
@@ -180,11 +191,11 @@ impl Backoff {
         closed
     }
 
-    fn grow(&mut self, first: Duration) -> Duration {
+    fn grow(&mut self, first: Duration, longest: Duration) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let doublings = self.failures.max(self.relistings).saturating_sub(1);
         let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
-        self.jitter(first.saturating_mul(factor).min(LONGEST))
+        self.jitter(first.saturating_mul(factor).min(longest))
     }
 
     /// Scales a delay by 0.75 to 1.25.
@@ -236,6 +247,20 @@ mod tests {
                 expected = (expected * 2).min(LONGEST);
             }
         }
+    }
+
+    #[test]
+    fn an_absent_server_is_tried_every_few_seconds() {
+        let mut backoff = default();
+        let now = Instant::now();
+        let mut expected = Duration::from_millis(100);
+        for _ in 0..40 {
+            let delay = backoff.step(Input::Unreachable, now);
+            assert!(is_about(delay, expected), "{delay:?}");
+            expected = (expected * 2).min(UNREACHABLE);
+        }
+        // A server that is back but fails is not sent more requests than before.
+        assert!(is_about(backoff.step(Input::Failed, now), LONGEST));
     }
 
     #[test]
@@ -390,7 +415,7 @@ mod tests {
         fn requests_are_always_spaced(
             steps in steps(&[
                 Input::Opened, Input::Progress, Input::Listed, Input::Ended, Input::Failed,
-                Input::Relist, Input::Missing, Input::Refused,
+                Input::Unreachable, Input::Relist, Input::Missing, Input::Refused,
             ]),
         ) {
             let mut backoff = default();

@@ -94,10 +94,11 @@ enum Next {
 
 impl Next {
     /// Returns the input for a failure that is followed by this request.
-    fn input(self) -> Input {
-        match self {
-            Self::List => Input::Relist,
-            Self::Page | Self::Watch => Input::Failed,
+    fn input(self, error: &Error) -> Input {
+        match (self, error) {
+            (Self::List, _) => Input::Relist,
+            (Self::Page | Self::Watch, Error::Network { .. }) => Input::Unreachable,
+            (Self::Page | Self::Watch, _) => Input::Failed,
         }
     }
 }
@@ -235,7 +236,7 @@ impl Observer {
 
     /// Reports a failure and schedules the next request, not earlier than the server allows.
     fn fail(&mut self, error: Error, next: Next) -> Signal {
-        let delay = self.step(next.input());
+        let delay = self.step(next.input(&error));
         let after = self.client.retry_after(&error);
         let delay = after.map_or(delay, |after| after.max(delay));
         self.interrupt(error, delay, next)

@@ -231,7 +231,7 @@ async fn unreachable_servers_are_retried_with_growing_delays() {
     };
     let waits = run("ns1").await;
     assert!(waits[0] < Duration::from_millis(200));
-    assert!(waits[11] > seconds(20));
+    assert!(waits[11] > seconds(3) && waits[11] < seconds(7));
     assert_eq!(waits, run("ns1").await, "the same observer waits the same");
     assert_ne!(waits, run("ns2").await, "different ones do not");
 }

@@ -123,7 +123,7 @@ conformance: need-cargo
 
 extended: need-cargo languages
 	@echo "200 kills of a sandbox…"
-	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test durability
+	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test it durability::
 	@echo "Model checking with larger bounds…"
 	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
 	@echo "A simulation of replicas with 1,000 seeds…"

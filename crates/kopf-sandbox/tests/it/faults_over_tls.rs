@@ -1,11 +1,4 @@
 //! Tests of network faults over TLS.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::error::Error as _;
 use std::io;
@@ -15,8 +8,8 @@ use kopf_sandbox::fault::{Fault, Verb};
 use kopf_sandbox::{Listen, Listening, Sandbox};
 use tokio::time::timeout;
 
-use self::support::tls::{Connection, Kubeconfig};
-use self::support::{Api, CONFIG_MAPS, config_map, get, in_time};
+use crate::support::tls::{Connection, Kubeconfig};
+use crate::support::{Api, CONFIG_MAPS, config_map, get, in_time};
 
 /// Time after which a response is considered absent.
 const A_WHILE: Duration = Duration::from_millis(150);

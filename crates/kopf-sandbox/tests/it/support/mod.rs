@@ -1,5 +1,4 @@
 //! Fixtures: raw requests, complete responses, watches line by line.
-#![allow(dead_code, reason = "each test file uses a part of the fixtures")]
 
 pub(crate) mod tls;
 

@@ -1,14 +1,8 @@
 //! Watches over WebSockets.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::tls::Kubeconfig;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -16,7 +10,6 @@ use futures::{SinkExt as _, StreamExt as _};
 use http::Request;
 use kopf_sandbox::{Listen, Listening, Sandbox};
 use serde_json::{Value, json};
-use support::tls::Kubeconfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -24,11 +17,9 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use support::Api;
+use crate::support::{Api, CONFIG_MAPS};
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
-
-type Socket = WebSocketStream<support::tls::Stream>;
+type Socket = WebSocketStream<crate::support::tls::Stream>;
 
 /// Opens a WebSocket at a path, with an origin.
 async fn open(listening: &Listening, path: &str) -> Result<Socket, Error> {

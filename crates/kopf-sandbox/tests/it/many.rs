@@ -1,11 +1,4 @@
 //! Tests of hundreds of independent sandboxes in one process.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,8 +7,8 @@ use kopf_sandbox::{Listen, Sandbox};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use self::support::tls::Kubeconfig;
-use self::support::{Api, CONFIG_MAPS, DEFINITIONS, Watch, config_map, definition, in_time};
+use crate::support::tls::Kubeconfig;
+use crate::support::{Api, CONFIG_MAPS, DEFINITIONS, Watch, config_map, definition, in_time};
 
 const SANDBOXES: usize = 300;
 const OBJECTS: usize = 5;

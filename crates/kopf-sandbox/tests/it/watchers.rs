@@ -1,11 +1,4 @@
 //! Tests of many concurrent watchers and writers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::sync::Arc;
 
@@ -14,7 +7,7 @@ use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use self::support::{Api, CONFIG_MAPS, Watch, config_map, in_time};
+use crate::support::{Api, CONFIG_MAPS, Watch, config_map, in_time};
 
 const ONE: &str = "/api/v1/namespaces/default/configmaps/one";
 

@@ -1,11 +1,4 @@
 //! Model-based tests: random histories of a few objects, compared with a simple model.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +6,7 @@ use kopf_sandbox::Sandbox;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use self::support::{Api, ApiResponse, DEFINITIONS, Event, definition};
+use crate::support::{Api, ApiResponse, DEFINITIONS, Event, definition};
 
 const THINGS: &str = "/apis/test.dev/v1/namespaces/default/things";
 

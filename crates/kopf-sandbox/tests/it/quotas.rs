@@ -1,16 +1,9 @@
 //! The usage of resource quotas, which a real cluster computes in its quota controller.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use self::support::{Api, CONFIG_MAPS, config_map};
+use crate::support::{Api, CONFIG_MAPS, config_map};
 
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const PODS: &str = "/api/v1/namespaces/default/pods";

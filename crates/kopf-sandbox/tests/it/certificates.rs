@@ -1,17 +1,10 @@
 //! Tests of certificates for approved requests.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
 
-mod support;
-
+use crate::support::Api;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kopf_sandbox::Sandbox;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
-use support::Api;
 use x509_parser::pem::parse_x509_pem;
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";

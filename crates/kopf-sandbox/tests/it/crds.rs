@@ -1,11 +1,4 @@
 //! Tests of CRDs and namespaces that are created and deleted concurrently.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +7,7 @@ use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use self::support::{Api, DEFINITIONS, config_map, definition, in_time};
+use crate::support::{Api, DEFINITIONS, config_map, definition, in_time};
 
 fn object(kind: &str, name: &str) -> Value {
     json!({"apiVersion": "test.dev/v1", "kind": kind, "metadata": {"name": name}})

@@ -1,11 +1,4 @@
 //! Tests of faults of requests, in process.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::time::Duration;
 
@@ -15,7 +8,7 @@ use kopf_sandbox::fault::{ConnectionBroken, Fault, Faults, Verb};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
-use self::support::{
+use crate::support::{
     Api, CONFIG_MAPS, DEFINITIONS, MERGE, config_map, definition, get, request, with_json,
 };
 

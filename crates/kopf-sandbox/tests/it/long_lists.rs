@@ -1,11 +1,4 @@
 //! Lists that are too long for one part.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +9,8 @@ use kopf_sandbox::{Listen, Sandbox};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use self::support::tls::Kubeconfig;
-use self::support::{Api, ApiResponse, CONFIG_MAPS, config_map, request};
+use crate::support::tls::Kubeconfig;
+use crate::support::{Api, ApiResponse, CONFIG_MAPS, config_map, request};
 
 const COUNT: usize = 600;
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";

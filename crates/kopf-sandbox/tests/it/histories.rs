@@ -1,7 +1,6 @@
 //! Replay of random histories: the sandbox must respond like a real server.
 //!
 //! `tests/control-plane/histories.py` records them.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
 
 use bytes::Bytes;
 use http::Request;
@@ -68,7 +67,7 @@ fn essence(code: u16, answer: &Value) -> Value {
 
 #[tokio::test]
 async fn histories_match_a_real_server() {
-    let recorded = include_str!("../data/samples/histories.json");
+    let recorded = include_str!("../../data/samples/histories.json");
     let recorded: Value = serde_json::from_str(recorded).unwrap();
     let sandbox = Sandbox::builder().build().unwrap();
     let service = sandbox.service();

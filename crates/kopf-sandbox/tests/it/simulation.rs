@@ -1,11 +1,4 @@
 //! Tests of simulated workloads under paused time.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::time::Duration;
 
@@ -14,7 +7,7 @@ use kopf_sandbox::simulation::{Behaviour, Script, Simulated, Simulation};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use self::support::Api;
+use crate::support::Api;
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";

@@ -2,18 +2,14 @@
 //!
 //! With quadratic cost, each of them would take minutes.
 #![allow(
-    clippy::unwrap_used,
-    clippy::panic,
     clippy::needless_pass_by_value,
     reason = "helper functions of tests are tests"
 )]
 
-mod support;
-
+use crate::support::{Api, ApiResponse, DEFINITIONS, definition, in_time, request};
 use http::Method;
 use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
-use support::{Api, ApiResponse, DEFINITIONS, definition, in_time, request};
 
 const WIDGETS: &str = "/apis/test.dev/v1/namespaces/default/widgets";
 

@@ -1,14 +1,5 @@
 //! Robustness against arbitrary requests: every one gets a valid response, and a rejected write
 //! changes nothing.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-#[path = "support/rough/mod.rs"]
-mod rough;
-mod support;
 
 use std::time::Duration;
 
@@ -19,8 +10,8 @@ use kopf_sandbox::Sandbox;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use self::rough::Rough;
-use self::support::{
+use crate::rough::{self, Rough};
+use crate::support::{
     Api, ApiResponse, CONFIG_MAPS, DEFINITIONS, config_map, definition, get, request,
 };
 

@@ -1,11 +1,4 @@
 //! Requests whose processing would take seconds are rejected. Each has at most a megabyte.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::fmt::Write as _;
 
@@ -13,7 +6,7 @@ use http::Method;
 use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use self::support::{Api, CONFIG_MAPS, DEFINITIONS, definition, request};
+use crate::support::{Api, CONFIG_MAPS, DEFINITIONS, definition, request};
 
 const THINGS: &str = "/apis/test.dev/v1/namespaces/default/things";
 

@@ -1,11 +1,4 @@
 //! Logs of simulated containers, and commands in them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::time::Duration;
 
@@ -17,8 +10,8 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use self::support::tls::Kubeconfig;
-use self::support::{Api, get, in_time};
+use crate::support::tls::Kubeconfig;
+use crate::support::{Api, get, in_time};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 

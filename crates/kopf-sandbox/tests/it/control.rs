@@ -1,17 +1,10 @@
 //! Tests of the control endpoint.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
 
-mod support;
-
+use crate::support::tls::Kubeconfig;
+use crate::support::{Api, CONFIG_MAPS, config_map, request};
 use http::Method;
 use kopf_sandbox::{Listen, Sandbox};
 use serde_json::json;
-use support::tls::Kubeconfig;
-use support::{Api, CONFIG_MAPS, config_map, request};
 
 const FAULTS: &str = "/kopf-sandbox/faults";
 
@@ -101,7 +94,7 @@ async fn reset_of_all_connections_is_confirmed() {
     let confirmed = own.send(request(Method::POST, path, None, "")).await;
     confirmed.unwrap().expect(200);
     assert!(other.get(CONFIG_MAPS).await.is_err());
-    support::in_time("the reset of the own connection", async {
+    crate::support::in_time("the reset of the own connection", async {
         while own.get(CONFIG_MAPS).await.is_ok() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }

@@ -1,11 +1,4 @@
 //! Tests of data folders: restarts, crashes and damage.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,9 +6,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::support::{Api, CONFIG_MAPS, DEFINITIONS, config_map, definition, in_time};
 use kopf_sandbox::{DataError, Error, Sandbox};
 use serde_json::{Value, json};
-use support::{Api, CONFIG_MAPS, DEFINITIONS, config_map, definition, in_time};
 use tempfile::TempDir;
 
 const WIDGETS: &str = "/apis/test.dev/v1/namespaces/default/widgets";
@@ -270,7 +263,7 @@ async fn killed_writer() {
 
 fn spawn_writer(folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed_writer", "--nocapture"])
+        .args(["--exact", "durability::killed_writer", "--nocapture"])
         .env("KOPF_TEST_DATA", folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -1,11 +1,4 @@
 //! Tests of faults of watches and their history, in process.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::time::Duration;
 
@@ -14,7 +7,7 @@ use kopf_sandbox::fault::{ConnectionBroken, Fault, Verb};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
-use self::support::{Api, CONFIG_MAPS, Watch, config_map};
+use crate::support::{Api, CONFIG_MAPS, Watch, config_map};
 
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 

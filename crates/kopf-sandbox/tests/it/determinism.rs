@@ -1,11 +1,4 @@
 //! Determinism tests: under paused time, equal seeds and starting times give equal bytes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use self::support::{Api, CONFIG_MAPS, DEFINITIONS, MERGE, config_map, definition, request};
+use crate::support::{Api, CONFIG_MAPS, DEFINITIONS, MERGE, config_map, definition, request};
 
 /// 2026-11-15T00:00:00Z.
 const START: i64 = 1_794_700_800;

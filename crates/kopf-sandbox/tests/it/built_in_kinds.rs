@@ -1,16 +1,9 @@
 //! Rules of single built-in kinds: namespaces, pods, jobs and disruption budgets.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use self::support::{Api, ApiResponse};
+use crate::support::{Api, ApiResponse};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -49,7 +42,7 @@ async fn finalizers_of_namespaces_delay_their_deletion() {
     assert_eq!(patched["spec"]["finalizers"], both);
 
     api.delete(&path).await.expect(200);
-    let left = support::in_time("the controller", async {
+    let left = crate::support::in_time("the controller", async {
         loop {
             let left = api.get(&path).await.expect(200).json();
             if left["spec"]["finalizers"] == json!(["x.io/q"]) {

@@ -1,17 +1,10 @@
 //! Roles and bindings: escalation, names in field selectors, validation.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use http::Method;
 use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use self::support::{Api, ApiResponse, DEFINITIONS, MERGE, definition, request};
+use crate::support::{Api, ApiResponse, DEFINITIONS, MERGE, definition, request};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const CLUSTER_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";

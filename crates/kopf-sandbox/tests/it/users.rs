@@ -1,11 +1,4 @@
 //! Tests of authentication, and of secrets in logs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helper functions of tests are tests"
-)]
-
-mod support;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,8 +7,8 @@ use http_body_util::Full;
 use kopf_sandbox::{Builder, Listen, Listening, Sandbox};
 use serde_json::{Value, json};
 
-use self::support::tls::Kubeconfig;
-use self::support::{Api, ApiResponse, CONFIG_MAPS, get, with_json};
+use crate::support::tls::Kubeconfig;
+use crate::support::{Api, ApiResponse, CONFIG_MAPS, get, with_json};
 
 const TOKEN: &str = "t0ken-of-ann";
 const MASTER_TOKEN: &str = "t0ken-of-the-master";

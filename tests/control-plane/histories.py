@@ -19,7 +19,7 @@ from typing import Any
 from server import Refused, Server, connect, fail
 
 OUTPUT = (Path(__file__).resolve().parents[2]
-          / "crates" / "kopf-sandbox" / "data" / "samples" / "histories.json")
+          / "sandbox" / "schema" / "data" / "samples" / "histories.json")
 GROUP = "histories.example.com"
 NAMESPACE = "histories"
 CURRENT = "$current"

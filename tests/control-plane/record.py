@@ -2,7 +2,7 @@
 """
 Records the built-in kinds of a real API server for the sandbox.
 
-The sandbox (crates/kopf-sandbox) serves the built-in kinds from these records: resources, schemas,
+The sandbox (sandbox/schema) serves the built-in kinds from these records: resources, schemas,
 and columns of ``kubectl get``. Its tests use the samples as expected results.
 
 Requires only the standard library. The output is deterministic for one version of Kubernetes (keys
@@ -23,7 +23,7 @@ import samples
 import texts
 from server import Refused, Server, connect, fail
 
-DATA = Path(__file__).resolve().parents[2] / "crates" / "kopf-sandbox" / "data"
+DATA = Path(__file__).resolve().parents[2] / "sandbox" / "schema" / "data"
 
 # Groups that are used with operators and do not require nodes.
 GROUPS = {

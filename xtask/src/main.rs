@@ -113,6 +113,16 @@ fn root() -> Result<PathBuf> {
         .to_owned())
 }
 
+/// Returns the folder with the sources of a crate. Crates of the sandbox have their own folder.
+fn sources(root: &Path, name: &str) -> PathBuf {
+    let folder = match name.strip_prefix("kopf-sandbox") {
+        Some("") => root.join("sandbox/server"),
+        Some(layer) => root.join("sandbox").join(layer.trim_start_matches('-')),
+        None => root.join("crates").join(name),
+    };
+    folder.join("src")
+}
+
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }

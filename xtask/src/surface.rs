@@ -12,6 +12,9 @@ const CRATES: &[&str] = &[
     "kopf-core",
     "kopf-engine",
     "kopf-sandbox",
+    "kopf-sandbox-api",
+    "kopf-sandbox-simulation",
+    "kopf-sandbox-store",
     "kopf-testing",
     "kopf-webhooks",
 ];
@@ -24,7 +27,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     for name in CRATES {
         let mut files = Vec::new();
-        crate::collect(&root.join("crates").join(name).join("src"), &mut files)?;
+        crate::collect(&crate::sources(root, name), &mut files)?;
         for file in files {
             let place = file.strip_prefix(root).unwrap_or(&file).display();
             problems.extend(find(&place.to_string(), &crate::read(&file)?));

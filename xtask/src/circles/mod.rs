@@ -13,7 +13,24 @@ use anyhow::{Context as _, Result};
 use self::references::Source;
 
 /// The crates without circles.
-pub(crate) const CRATES: &[&str] = &["kopf", "kopf-client", "kopf-engine"];
+pub(crate) const CRATES: &[&str] = &[
+    "kopf",
+    "kopf-cli",
+    "kopf-client",
+    "kopf-core",
+    "kopf-engine",
+    "kopf-inspect",
+    "kopf-macros",
+    "kopf-sandbox",
+    "kopf-sandbox-api",
+    "kopf-sandbox-kinds",
+    "kopf-sandbox-schema",
+    "kopf-sandbox-simulation",
+    "kopf-sandbox-store",
+    "kopf-shipping",
+    "kopf-testing",
+    "kopf-webhooks",
+];
 
 /// The place of a reference: a file and its line.
 type Place = String;
@@ -24,7 +41,7 @@ pub(crate) struct Modules(BTreeMap<String, BTreeMap<String, Vec<Place>>>);
 
 /// Returns one line per circle of a crate, followed by the lines that make it.
 pub(crate) fn check(root: &Path, name: &str) -> Result<Vec<String>> {
-    let folder = root.join("crates").join(name).join("src");
+    let folder = crate::sources(root, name);
     let mut files = Vec::new();
     crate::collect(&folder, &mut files)?;
     let mut sources = Vec::new();

@@ -1,0 +1,9 @@
+//! DeviceClasses.
+
+use super::{Generation, Strategy};
+
+/// The rules of the kind.
+pub(super) const STRATEGY: Strategy = Strategy {
+    generation: Generation::Spec,
+    ..Strategy::DEFAULT
+};

@@ -1,0 +1,15 @@
+//! IngressClasses.
+
+use super::{Generation, Strategy};
+use crate::rules::updates::Change;
+
+/// The rules of the kind.
+pub(super) const STRATEGY: Strategy = Strategy {
+    generation: Generation::Spec,
+    check_change,
+    ..Strategy::DEFAULT
+};
+
+fn check_change(change: &mut Change<'_>) {
+    change.keep("/spec/controller", "spec.controller");
+}

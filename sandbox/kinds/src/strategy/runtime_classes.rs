@@ -1,0 +1,16 @@
+//! RuntimeClasses.
+
+use super::Strategy;
+use crate::rules::updates::Change;
+
+/// The rules of the kind.
+pub(super) const STRATEGY: Strategy = Strategy {
+    qualified_finalizers: false,
+    creates_on_update: true,
+    check_change,
+    ..Strategy::DEFAULT
+};
+
+fn check_change(change: &mut Change<'_>) {
+    change.keep("/handler", "handler");
+}

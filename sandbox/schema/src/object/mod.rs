@@ -1,0 +1,5 @@
+//! Metadata rules of all kinds.
+
+pub mod label_rules;
+pub mod meta;
+pub mod names;

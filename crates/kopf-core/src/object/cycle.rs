@@ -35,7 +35,6 @@ use super::version::Version;
 use crate::body::Body;
 use crate::cause::{Cause, Change, Compared, Reason, detect};
 use crate::diff::Diff;
-use crate::filter;
 use crate::handler::{Handler, HandlerId};
 use crate::patch::Patch;
 use crate::progress::state::{Counts, Extra, State};
@@ -47,7 +46,7 @@ use crate::storage::StorageError;
 pub enum Error {
     /// Of a filter.
     #[error(transparent)]
-    Filter(#[from] filter::Error),
+    Filter(#[from] crate::matching::FilterError),
     /// Of a storage.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -21,9 +21,12 @@ use crate::request::decode;
 use crate::respond;
 use crate::status::{ApiError, Result};
 
+/// Performs an action on all connections but one, and resets that one after the response.
+type ResetLast = dyn Fn(&dyn Fn()) + Send + Sync;
+
 /// The connection of a request; an extension of the request.
 #[derive(Clone)]
-pub struct OwnConnection(Arc<dyn Fn(&dyn Fn()) + Send + Sync>);
+pub struct OwnConnection(Arc<ResetLast>);
 
 impl fmt::Debug for OwnConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 /// A kind of objects in all its versions: a row of `kubectl api-resources`.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_field_names, reason = "these are the names of the API")]
 pub struct Kind {
     /// The API group; empty for the core group.
     pub group: Arc<str>,

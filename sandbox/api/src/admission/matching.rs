@@ -236,14 +236,12 @@ fn matches_namespace(
     let Some(namespace) = attributes.namespace else {
         return Ok(true);
     };
-    match attributes.namespace_labels {
-        Some(labels) => Ok(webhook.namespaces.matches(Some(labels))),
-        None => {
-            let message = format!("namespaces {namespace:?} not found");
-            let details = json!({ "name": namespace, "kind": "namespaces" });
-            Err(ApiError::new(404, Reason::NotFound, message).with_details(details))
-        }
+    if let Some(labels) = attributes.namespace_labels {
+        return Ok(webhook.namespaces.matches(Some(labels)));
     }
+    let message = format!("namespaces {namespace:?} not found");
+    let details = json!({ "name": namespace, "kind": "namespaces" });
+    Err(ApiError::new(404, Reason::NotFound, message).with_details(details))
 }
 
 #[cfg(test)]

@@ -139,12 +139,7 @@ impl Cluster {
             check_uid(call, current, &new)?;
         }
         let version = call.kind_version()?;
-        let options = json!({
-            "kind": if call.is_patch { "PatchOptions" } else { "UpdateOptions" },
-            "apiVersion": "meta.k8s.io/v1",
-            "fieldManager": call.options.field_manager, "dryRun": dry_run(call),
-            "fieldValidation": validation(call),
-        });
+        let options = update_options(call);
         let new = self
             .admit_mutating(call, Operation::Update, Some(new), Some(current), &options)
             .await?
@@ -199,6 +194,16 @@ impl Cluster {
             )) => Ok(None),
         }
     }
+}
+
+/// Returns the options of a request, as webhooks receive them.
+fn update_options(call: &Call) -> Value {
+    json!({
+        "kind": if call.is_patch { "PatchOptions" } else { "UpdateOptions" },
+        "apiVersion": "meta.k8s.io/v1",
+        "fieldManager": call.options.field_manager, "dryRun": dry_run(call),
+        "fieldValidation": validation(call),
+    })
 }
 
 fn check_version(call: &Call, stored: &Stored, new: &Value) -> Result<()> {

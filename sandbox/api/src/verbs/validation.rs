@@ -2,6 +2,7 @@
 
 use kopf_sandbox_kinds::metadata;
 use kopf_sandbox_kinds::strategy::Strategy;
+use kopf_sandbox_schema::crd;
 use kopf_sandbox_schema::field_error::FieldError;
 use kopf_sandbox_schema::object::meta;
 use serde_json::Value;
@@ -53,11 +54,7 @@ fn schema_problems(call: &Call, object: &Value, old: Option<&Value>) -> Result<V
             call.warn(warning);
         }
         if let Some(paths) = &version.scale {
-            errors.extend(kopf_sandbox_schema::crd::validate_scale(
-                paths,
-                object,
-                call.is_status(),
-            ));
+            errors.extend(crd::validate_scale(paths, object, call.is_status()));
         }
         for warning in metadata::finalizer_warnings(object, old) {
             call.warn(warning);
@@ -72,14 +69,12 @@ fn configuration_problems(call: &Call, object: &Value, old: Option<&Value>) -> V
     let kind = &call.kind;
     match (&*kind.group, &*kind.plural) {
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            match old {
-                Some(_) if call.is_status() => {
-                    errors.extend(kopf_sandbox_schema::crd::validate_status(object))
-                }
-                Some(old) => errors.extend(kopf_sandbox_schema::crd::validate_update(object, old)),
-                None => errors.extend(kopf_sandbox_schema::crd::validate(object)),
-            }
-            for warning in kopf_sandbox_schema::crd::warnings(object, old) {
+            errors.extend(match old {
+                Some(_) if call.is_status() => crd::validate_status(object),
+                Some(old) => crd::validate_update(object, old),
+                None => crd::validate(object),
+            });
+            for warning in crd::warnings(object, old) {
                 call.warn(warning);
             }
         }

@@ -83,8 +83,8 @@ impl Client {
     /// Returns a client that sends another request by this many connections.
     pub(super) fn with_request(&self, request: ReviewRequest, connections: u32) -> Self {
         Self {
-            request,
             connections,
+            request,
             ..self.clone()
         }
     }

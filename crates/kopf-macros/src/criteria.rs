@@ -9,6 +9,7 @@ use syn::Expr;
 use syn::spanned::Spanned as _;
 
 use crate::arguments::{MapLiteral, Named, OptionValue};
+use crate::durations;
 use crate::literals;
 use crate::options::{Macro, SELECTING};
 
@@ -98,7 +99,7 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
         | "cancellation_polling"
         | "interval"
         | "idle"
-        | "initial_delay" => literals::duration(&name, value)?,
+        | "initial_delay" => durations::option(&name, value)?,
         "retries" => {
             literals::check_count(&name, value)?;
             value.to_token_stream()

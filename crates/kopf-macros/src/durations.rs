@@ -1,13 +1,13 @@
 //! Durations as texts: `"90s"`, `"5m"`, `"1h30m"`.
 
 use proc_macro2::TokenStream;
-use quote::quote_spanned;
-use syn::{Expr, LitStr};
+use quote::{ToTokens as _, quote_spanned};
+use syn::{Expr, Lit, LitStr};
 
-use crate::literals::{expanded, wrong};
+use crate::literals::{self, expanded, is_negative, wrong};
 
 /// The forms of durations, for messages.
-pub(crate) const FORMS: &str =
+const FORMS: &str =
     "a non-negative number of seconds, a Duration, or a text such as \"90s\", \"5m\" or \"1h30m\"";
 
 /// Units with their milliseconds, from the largest.
@@ -29,9 +29,15 @@ pub(crate) fn expand(text: TokenStream) -> TokenStream {
     })
 }
 
-/// Converts the text of an option to a `Duration`.
-pub(crate) fn option(name: &str, text: &LitStr, value: &Expr) -> syn::Result<TokenStream> {
-    literal(text).ok_or_else(|| wrong(name, FORMS, value))
+/// Returns the duration of an option, converted if it is a text.
+pub(crate) fn option(name: &str, value: &Expr) -> syn::Result<TokenStream> {
+    let duration = match literals::literal(value) {
+        Some(Lit::Str(text)) => literal(text),
+        Some(Lit::Int(_) | Lit::Float(_)) if !is_negative(value) => Some(value.to_token_stream()),
+        None => Some(value.to_token_stream()),
+        Some(_) => None,
+    };
+    duration.ok_or_else(|| wrong(name, FORMS, value))
 }
 
 fn literal(text: &LitStr) -> Option<TokenStream> {
@@ -84,6 +90,27 @@ mod tests {
             ("99999999999999999999d", None),
         ] {
             assert_eq!(milliseconds(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn durations_are_numbers_texts_or_expressions() {
+        let text = |text: &str| {
+            option("option", &syn::parse_str(text).unwrap()).map(|tokens| tokens.to_string())
+        };
+        for unchanged in ["3", "2.5", "LIMIT", "delay", "| Spec (spec) : Spec | 3"] {
+            assert_eq!(text(unchanged).unwrap(), unchanged);
+        }
+        assert_eq!(
+            text("\"5m\"").unwrap(),
+            ":: core :: time :: Duration :: from_millis (300000u64)"
+        );
+        for refused in ["\"3\"", "\"often\"", "true", "-1", "-0.5"] {
+            let error = text(refused).unwrap_err().to_string();
+            assert!(
+                error.starts_with("`option` must be a non-negative"),
+                "{error}"
+            );
         }
     }
 }

@@ -1,12 +1,9 @@
 //! Checks of literal values of options: literals of wrong types are rejected with the name of the
 //! option. The compiler checks other expressions.
 
-use proc_macro2::{Span, TokenStream};
-use quote::ToTokens as _;
+use proc_macro2::Span;
 use syn::ext::IdentExt as _;
 use syn::{Expr, Lit, UnOp};
-
-use crate::durations;
 
 /// Returns a span at the same location in macro-generated code, which lints ignore.
 pub(crate) fn expanded(place: Span) -> Span {
@@ -74,16 +71,6 @@ pub(crate) fn check_text(option: &str, value: &Expr) -> syn::Result<()> {
     }
 }
 
-/// Returns a duration, converted if it is a text.
-pub(crate) fn duration(option: &str, value: &Expr) -> syn::Result<TokenStream> {
-    match literal(value) {
-        Some(Lit::Str(text)) => durations::option(option, text, value),
-        Some(Lit::Int(_) | Lit::Float(_)) if !is_negative(value) => Ok(value.to_token_stream()),
-        None => Ok(value.to_token_stream()),
-        Some(_) => Err(wrong(option, durations::FORMS, value)),
-    }
-}
-
 pub(crate) fn check_count(option: &str, value: &Expr) -> syn::Result<()> {
     match literal(value) {
         Some(Lit::Int(_)) if !is_negative(value) => Ok(()),
@@ -137,11 +124,11 @@ fn is_literal(value: &Expr) -> bool {
     literal(value).is_some()
 }
 
-fn is_negative(value: &Expr) -> bool {
+pub(crate) fn is_negative(value: &Expr) -> bool {
     matches!(value, Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)))
 }
 
-fn literal(value: &Expr) -> Option<&Lit> {
+pub(crate) fn literal(value: &Expr) -> Option<&Lit> {
     match value {
         Expr::Lit(literal) => Some(&literal.lit),
         Expr::Unary(unary) if is_negative(value) => literal(&unary.expr),
@@ -185,25 +172,6 @@ mod tests {
                 let error = check("option", &value(text)).unwrap_err();
                 assert!(error.to_string().contains("`option`"), "{text}: {error}");
             }
-        }
-    }
-
-    #[test]
-    fn durations_are_numbers_texts_or_expressions() {
-        let text = |text: &str| duration("option", &value(text)).map(|tokens| tokens.to_string());
-        for unchanged in ["3", "2.5", "LIMIT", "delay", "| Spec (spec) : Spec | 3"] {
-            assert_eq!(text(unchanged).unwrap(), unchanged);
-        }
-        assert_eq!(
-            text("\"5m\"").unwrap(),
-            ":: core :: time :: Duration :: from_millis (300000u64)"
-        );
-        for refused in ["\"3\"", "\"often\"", "true", "-1", "-0.5"] {
-            let error = text(refused).unwrap_err().to_string();
-            assert!(
-                error.starts_with("`option` must be a non-negative"),
-                "{error}"
-            );
         }
     }
 

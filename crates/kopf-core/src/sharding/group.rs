@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::leading::{Candidate, DuplicateIdentity, LeaseRecord, Sighting, Timing};
-use crate::object::Moment;
+use crate::moment::Moment;
 
 /// The view of one replica on its group.
 ///

@@ -90,6 +90,7 @@ lint: need-cargo-deny
 docs: need-mdbook
 	@echo "Links…"
 	cargo run --quiet --package xtask -- links
+	cargo run --quiet --package xtask -- guide
 	@echo "The guide…"
 	docs/build.sh "$(TOOLS)/bin/mdbook" target/book
 	@echo "Open target/book/index.html"
@@ -144,7 +145,7 @@ extended: need-cargo languages
 	@cargo build --quiet --package kopf-examples --bin 06-peering
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && KOPF_CACHE="$(CACHE)" \
 		tests/e2e/outage.sh $(or $(OUTAGE),120) "$${CARGO_TARGET_DIR:-target}/debug/06-peering" "$$venv/bin/python"
-	@echo "The steps of docs/getting-started.md…"
+	@echo "The steps of docs/start/getting-started*.md…"
 	@tests/guide/getting-started.sh
 	@echo "Chaos…"
 	@cargo build --quiet --package kopf-chaos

@@ -9,11 +9,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-book.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 
-cp docs/book.toml docs/*.md "$work"
-if [ -d docs/images ]; then cp -r docs/images "$work"; fi
-
-# Copies have the suffix .txt, so that browsers show them as they are. Without .md: mdBook would make it .html.
-grep -ohE '\]\(\.\./[^)#]+' docs/*.md | sed 's/^](\.\.\///' | sort -u | while read -r target; do
+cp -r docs/. "$work"
+# Links that leave docs/ begin with one `../` more than the depth of the page.
+(cd "$work" && find . -name '*.md' -printf '%P\n') | while read -r page; do
+    up="$(dirname "$page" | sed -E 's@[^/.]+@..@g; s@^\.$@@; s@(.)$@\1/@')"
+    grep -ohE "\]\($up\.\./[^)#]+" "docs/$page" | sed "s@^](${up//./\\.}\.\./@@" >>"$work/targets" || true
+    # Copies have the suffix .txt, so that browsers show them as they are. Without .md: mdBook would make it .html.
+    sed -E -i "s@\]\(${up//./\\.}\.\./([^)#]+)\.md(#[^)]*)?\)@](${up}sources/\1.txt)@g
+        s@\]\(${up//./\\.}\.\./([^)#]+[^)#/])/?(#[^)]*)?\)@](${up}sources/\1.txt)@g" "$work/$page"
+done
+sort -u "$work/targets" | while read -r target; do
     copy="${target%/}"
     copy="$work/sources/${copy%.md}.txt"
     mkdir -p "$(dirname "$copy")"
@@ -23,7 +28,6 @@ grep -ohE '\]\(\.\./[^)#]+' docs/*.md | sed 's/^](\.\.\///' | sort -u | while re
         cp "$target" "$copy"
     fi
 done
-sed -E -i 's@\]\(\.\./([^)#]+)\.md(#[^)]*)?\)@](sources/\1.txt)@g' "$work"/*.md
-sed -E -i 's@\]\(\.\./([^)#]+[^)#/])/?(#[^)]*)?\)@](sources/\1.txt)@g' "$work"/*.md
+rm "$work/targets" "$work/build.sh"
 
 "$mdbook" build --dest-dir "$output" "$work"

@@ -6,7 +6,7 @@ set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root"
-# 10.6 MB are expected: see docs/python.md.
+# 10.6 MB are expected: see docs/start/installation.md.
 max_bytes=$((12 * 1024 * 1024))
 
 say() { echo "wheel: $*" >&2; }

@@ -272,7 +272,7 @@ async def test_web_applications(stage: Stage, settings: kopf.OperatorSettings) -
 
 
 def lifespan_with_operator(settings: kopf.OperatorSettings) -> Any:
-    """Returns the lifespan of an application, like in the guide (docs/operation.md)."""
+    """Returns the lifespan of an application, like in the guide (docs/operate/embedding.md)."""
     @contextlib.asynccontextmanager
     async def lifespan(app: Any) -> Any:
         ready = asyncio.Event()

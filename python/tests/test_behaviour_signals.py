@@ -199,7 +199,7 @@ def test_signals_stop_embedded_operators(stage: Stage, tmp_path: pathlib.Path, n
 
 def documented_application() -> str:
     """Returns the application in the guide."""
-    guide = pathlib.Path(__file__).parents[2] / "docs" / "operation.md"
+    guide = pathlib.Path(__file__).parents[2] / "docs" / "operate" / "embedding.md"
     code = guide.read_text().split("# web.py, run by: uvicorn web:app\n")[1].split("```")[0]
     return code
 

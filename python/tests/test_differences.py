@@ -1,4 +1,4 @@
-"""The table of differences in docs/python.md: every row has a test."""
+"""The table of differences in docs/migrate/differences-python.md: every row has a test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import kopf
 from behaviour import TIMEOUT, Stage, until
 
 TESTS = pathlib.Path(__file__).parent
-GUIDE = TESTS.parents[1] / "docs" / "python.md"
+GUIDE = TESTS.parents[1] / "docs" / "migrate" / "differences-python.md"
 
 #: The test of each row, by the start of its first column.
 TESTED = {

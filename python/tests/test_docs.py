@@ -2,31 +2,44 @@
 
 Blocks marked ``python`` are executed, each with its own default registry. Blocks marked
 ``python,no_run`` are only compiled. A block whose first line is a comment with a file name, such as
-``# operator.py``, is a file for the following blocks of its page. Functions named ``test_*`` without
+``# handlers.py``, is a file for the following blocks of its page. Functions named ``test_*`` without
 parameters are called.
+
+Blocks marked ``console`` are run by ``tests/guide/console.py``, which compares their output. Blocks
+of data are parsed. Tables of settings, options and names are compared with the package.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import importlib.util
 import inspect
+import json
+import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 import kopf
+import kopf.testing
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 #: Manifests that blocks and their tests can use.
 MANIFESTS = [ROOT / "examples" / "crd.yaml", ROOT / "examples" / "obj.yaml"]
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)$")
-FILE_NAME = re.compile(r"^# (?P<name>[\w-]+\.py)$")
+FILE_NAME = re.compile(r"^# (?P<name>[\w-]+\.py)(?P<continued>, continued)?$")
 
 
 class Block(NamedTuple):
@@ -74,9 +87,20 @@ def blocks_of(page: pathlib.Path) -> Iterator[Block]:
     assert opened is None, f"{page}:{opened and opened[0]}: the block is not closed"
 
 
-BLOCKS = [
-    block for page in PAGES for block in blocks_of(page) if block.info.split(",")[0] == "python"
-]
+ALL = [block for page in PAGES for block in blocks_of(page)]
+BLOCKS = [block for block in ALL if block.info.split(",")[0] == "python"]
+
+#: Pages with commands that are run.
+CONSOLE = sorted({block.page for block in ALL if block.info == "console"} - {ROOT / "README.md"})
+
+#: Loaders of formats of data.
+FORMATS = {
+    "yaml": lambda text: list(yaml.safe_load_all(text)),
+    "json": json.loads,
+    "toml": tomllib.loads,
+}
+
+REFERENCE = ROOT / "docs" / "reference"
 
 
 @pytest.fixture
@@ -99,7 +123,9 @@ def test_block_runs(
         return
     for former in BLOCKS:
         if former.page == block.page and former.line < block.line and former.file_name:
-            (folder / former.file_name).write_text(former.source)
+            mode = "a" if former.source.partition("\n")[0].endswith(", continued") else "w"
+            with (folder / former.file_name).open(mode) as file:
+                file.write(former.source)
     # Dataclasses look up their module by name.
     module = type(sys)("guide")
     module.__dict__["kopf"] = kopf
@@ -130,3 +156,165 @@ def test_unclosed_blocks_are_reported(tmp_path: pathlib.Path) -> None:
     page.write_text("```python\nx = 1\n")
     with pytest.raises(AssertionError, match="page.md:1: the block is not closed"):
         list(blocks_of(page))
+
+
+@functools.cache
+def console() -> Any:
+    """Returns the module that runs commands of pages."""
+    path = ROOT / "tests" / "guide" / "console.py"
+    spec = importlib.util.spec_from_file_location("console", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["console"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> str | None:
+    """The folder of kubectl: that of ``PATH``, or of the control plane that ``make e2e`` builds."""
+    if found := shutil.which("kubectl"):
+        return str(pathlib.Path(found).parent)
+    default = os.environ.get("XDG_CACHE_HOME", str(pathlib.Path.home() / ".cache")) + "/kopf"
+    cache = pathlib.Path(os.environ.get("KOPF_CACHE", default))
+    built = sorted(cache.glob("control-plane/*/bin/kubectl"))
+    return str(built[-1].parent) if built else None
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("page", CONSOLE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_print_what_the_page_shows(
+    page: pathlib.Path, kubectl: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kubectl is not None:
+        monkeypatch.setenv("PATH", f"{kubectl}:{os.environ['PATH']}")
+    elif any(block.page == page and "kubectl" in block.source for block in ALL):
+        pytest.skip("kubectl is not installed, and `make e2e` has not built it")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "python"))
+    console().run_page([sys.executable, "-m", "kopf"], page)
+
+
+@pytest.mark.parametrize("shown, printed, expected", [
+    ("[2026-11-17 08:44:10,917] x", "[2027-01-02 03:04:05,006] x", True),
+    ("[2026-11-17 08:44:10,917] x", "[2027-01-02 03:04:05,006] y", False),
+    ("my-claim   Bound   5s", "my-claim  Bound  12s", True),
+    ("my-claim   Bound   5s", "my-claim  Pending  12s", False),
+    ("a … c", "a b c", True),
+    ("a … c", "a b d", False),
+])
+def test_shown_lines_are_compared_without_times(shown: str, printed: str, expected: bool) -> None:
+    assert console().matches(shown, printed) is expected
+
+
+def test_shown_output_is_complete() -> None:
+    fits = console().fits
+    assert fits(["a", "…", "d"], ["a", "b", "c", "d"])
+    assert not fits(["a", "d"], ["a", "b", "d"])
+    assert not fits(["a"], ["a", "b"])
+
+
+def test_commands_with_other_output_are_reported(tmp_path: pathlib.Path) -> None:
+    session = console().Session([sys.executable], tmp_path)
+    command = console().Command(7, "echo one", ["two"])
+    with pytest.raises(console().Mismatch, match="line 7: 'echo one'.*prints:\none"):
+        session.execute(command)
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in ALL if block.info in FORMATS], ids=lambda block: block.label
+)
+def test_data_is_well_formed(block: Block) -> None:
+    FORMATS[block.info](block.source)
+
+
+def settings() -> dict[str, Any]:
+    """Returns the names and default values of all settings."""
+    result = {}
+    for group in dataclasses.fields(kopf.OperatorSettings()):
+        values = getattr(kopf.OperatorSettings(), group.name)
+        for field in dataclasses.fields(values):
+            name = field.name.removeprefix("_")
+            result[f"{group.name}.{name}"] = getattr(values, field.name)
+    result.pop("queueing.batch_window")
+    return result
+
+
+def documented_settings() -> dict[str, str]:
+    """Returns the names and defaults in the tables, without those of Rust only."""
+    page = (REFERENCE / "settings.md").read_text()
+    rows = re.findall(r"^\| (Python: )?`([\w.]+)` \| (.*?) \| (.*) \|$", page, re.MULTILINE)
+    return {
+        name: default
+        for mark, name, default, text in rows
+        if mark or not text.startswith("Rust only")
+    }
+
+
+def test_all_settings_are_documented() -> None:
+    assert sorted(settings()) == sorted(documented_settings())
+
+
+def test_documented_defaults_of_settings_are_true() -> None:
+    documented = documented_settings()
+    for name, value in settings().items():
+        default = documented[name]
+        if isinstance(value, bool):
+            # The default of `peering.clusterwide` follows the scope of the operator.
+            is_true = default.split(";")[0] == str(value).lower()
+            assert is_true or name == "peering.clusterwide", name
+        elif isinstance(value, int | float) and name != "posting.level":
+            assert re.match(rf"{value:g}( s)?\b", default), (name, value, default)
+        elif value is None and default[0].isdigit():
+            pytest.fail(f"{name} is None, and {default} is documented")
+
+
+LONG_OPTION = re.compile(r"--[a-z][a-z-]+")
+
+
+def options(*command: str) -> set[str]:
+    """Returns the long options in the help of a command."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "200", "NO_COLOR": "1"}
+    call = [sys.executable, "-m", "kopf", *command, "--help"]
+    help_text = subprocess.run(call, env=env, capture_output=True, text=True, check=True).stdout
+    lines = [line for line in help_text.splitlines() if re.match(r"\s+-", line)]
+    return {option for line in lines for option in LONG_OPTION.findall(line)} - {"--help"}
+
+
+def sections(page: pathlib.Path) -> dict[str, str]:
+    parts = re.split(r"^## (.*)$", page.read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+COMMANDS = [title for title in sections(REFERENCE / "command-line.md") if title.startswith("kopf ")]
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("command", COMMANDS)
+def test_all_options_of_commands_are_documented(command: str) -> None:
+    section = sections(REFERENCE / "command-line.md")[command]
+    rows = re.findall(r"^\| (.*?) \| ", section, re.MULTILINE)
+    documented = {option for row in rows for option in LONG_OPTION.findall(row)}
+    assert documented == options(*command.split()[1:])
+
+
+@pytest.mark.native
+def test_all_commands_are_documented() -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    call = [sys.executable, "-m", "kopf", "--help"]
+    help_text = subprocess.run(call, env=env, capture_output=True, text=True, check=True).stdout
+    listed = help_text.partition("Commands:\n")[2].splitlines()
+    names = {line.split()[0] for line in listed if line.strip()}
+    assert names == {command.split()[1] for command in COMMANDS}
+
+
+def test_all_public_names_are_documented() -> None:
+    page = (REFERENCE / "python-api.md").read_text()
+    documented = set(re.findall(r"`(?:kopf\.)?(\w+)(?:\(.*?\))?`", page))
+    additions = {"ApplyError", "Conditions", "apply_child", "children", "crd"}
+    decorators = {
+        name
+        for name, value in vars(kopf.on).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    }
+    names = {*kopf.__all__, *kopf.testing.__all__} | additions | decorators
+    assert names - documented - {"on"} == set()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the steps of docs/getting-started.md: writes its files, runs its commands, and waits for the handler in each run.
+# Runs the steps of docs/start/getting-started*.md: writes their files, runs their commands, and waits for the handler in each run.
 # Usage: tests/guide/getting-started.sh [rust|python]…; both by default
 set -euo pipefail
 
@@ -14,7 +14,9 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}/guide"
 for section in "${@:-rust python}"; do
     for name in $section; do
         echo "guide: section $name" >&2
-        python3 "$root/tests/guide/steps.py" "$root/docs/getting-started.md" "$name" >"$work/$name.sh"
+        page="$root/docs/start/getting-started.md"
+        if [ "$name" = rust ]; then page="$root/docs/start/getting-started-rust.md"; fi
+        python3 "$root/tests/guide/steps.py" "$page" "$name" >"$work/$name.sh"
         (cd "$work" && bash "$work/$name.sh")
     done
 done

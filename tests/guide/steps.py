@@ -1,7 +1,8 @@
 """Prints a section of a page of the guide as a shell script.
 
 A block after a line with a file name in backquotes and a colon is the content of that file. Lines of `console`
-blocks that start with `$ ` are commands. Commands with `--sandbox` run until a handler has succeeded.
+blocks that start with `$ ` are commands. Commands with `--sandbox` run until a handler has succeeded. Blocks marked
+`no_run` are run if the reason above them names this test.
 
 Usage: steps.py PAGE SECTION
 """
@@ -28,6 +29,7 @@ until_handled() {
     return 1
 }
 """
+THIS = "tests/guide/getting-started.sh"
 FILE = re.compile(r"^`(?P<name>[\w./-]+)`:$")
 FENCE = re.compile(r"^```(?P<info>.*)$")
 
@@ -47,16 +49,19 @@ def steps(lines: list[str]) -> list[str]:
     script: list[str] = []
     name: str | None = None
     block: list[str] | None = None
-    info = ""
+    info = reason = ""
     for line in lines:
         fence = FENCE.match(line)
         if block is None and fence:
             block, info = [], fence["info"]
         elif block is not None and fence:
-            script += write(name, block) if name else run(block) if info == "console" else []
-            block, name = None, None
+            is_run = info == "console" or (info == "console,no_run" and THIS in reason)
+            script += write(name, block) if name else run(block) if is_run else []
+            block, name, reason = None, None, ""
         elif block is not None:
             block.append(line)
+        elif line.startswith("<!--"):
+            reason = line
         elif line.strip():
             match = FILE.match(line)
             name = match["name"] if match else None

@@ -38,7 +38,17 @@ pub use response::ApiResponse;
 pub use server::Server;
 pub use watch::{Event, Watch};
 
-/// The examples of docs/sandbox.md: they compile, and their test passes.
+/// The examples of docs/test/faults.md: they compile, and their tests pass.
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/sandbox.md")]
-struct SandboxGuide;
+#[doc = include_str!("../../docs/test/faults.md")]
+struct TestFaults;
+
+/// The examples of docs/test/sandbox-in-rust.md: they compile, and their tests pass.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/test/sandbox-in-rust.md")]
+struct TestSandboxInRust;
+
+/// The examples of docs/test/simulation.md: they compile, and their tests pass.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/test/simulation.md")]
+struct TestSimulation;

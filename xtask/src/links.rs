@@ -36,7 +36,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
 }
 
 /// Returns the content of all Markdown files by their paths from the root.
-fn pages(root: &Path) -> Result<BTreeMap<String, String>> {
+pub(crate) fn pages(root: &Path) -> Result<BTreeMap<String, String>> {
     let arguments = [
         "ls-files",
         "-z",
@@ -119,7 +119,7 @@ fn unlisted(pages: &BTreeMap<String, String>) -> Vec<String> {
         .keys()
         .filter(|name| name.as_str() != CONTENTS)
         .filter_map(|name| name.strip_prefix("docs/"))
-        .filter(|name| !name.contains('/') && !listed.contains(name))
+        .filter(|name| !listed.contains(name))
         .map(|name| format!("docs/{name} is not in {CONTENTS}: add it, or the guide omits it"))
         .collect()
 }
@@ -239,16 +239,16 @@ mod tests {
     #[test]
     fn pages_missing_in_the_contents_are_reported() {
         let pages = [
-            ("docs/SUMMARY.md", "- [a](a.md)"),
-            ("docs/a.md", ""),
-            ("docs/b.md", ""),
+            ("docs/SUMMARY.md", "- [a](part/a.md)"),
+            ("docs/part/a.md", ""),
+            ("docs/part/b.md", ""),
         ];
         let pages = pages
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .into();
         assert_eq!(
             unlisted(&pages),
-            ["docs/b.md is not in docs/SUMMARY.md: add it, or the guide omits it"]
+            ["docs/part/b.md is not in docs/SUMMARY.md: add it, or the guide omits it"]
         );
     }
 }

@@ -3,6 +3,7 @@
 
 mod circles;
 mod graph;
+mod guide;
 mod layers;
 mod links;
 mod notices;
@@ -17,8 +18,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 
-/// Checks the source tree: directions between crates, import circles, links, public enums,
-/// forbidden text, wording.
+/// Checks the source tree: directions between crates, import circles, links, the guide, public
+/// enums, forbidden text, wording.
 #[derive(Debug, Parser)]
 #[command(name = "xtask", version)]
 enum Task {
@@ -31,6 +32,8 @@ enum Task {
         /// Crates to check [default: those that must have none]
         crates: Vec<String>,
     },
+    /// Report long pages of the guide, blocks that no test runs, and chapters without a page
+    Guide,
     /// Report dead links in Markdown files, and pages that are not in docs/SUMMARY.md
     Links,
     /// Print the licence texts of everything that a crate links
@@ -91,6 +94,9 @@ fn run(task: &Task) -> Result<Vec<String>> {
     }
     if matches!(task, Task::Check | Task::Links) {
         problems.extend(links::check(&root)?);
+    }
+    if matches!(task, Task::Check | Task::Guide) {
+        problems.extend(guide::check(&root)?);
     }
     if matches!(task, Task::Check | Task::Surface) {
         problems.extend(surface::check(&root)?);

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The API server of a remote cluster must be able to reach this machine: see
-//! docs/webhook-servers.md.
+//! docs/guide/webhook-servers.md.
 
 use kopf::prelude::*;
 use kopf::webhooks::Server;

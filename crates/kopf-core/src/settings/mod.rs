@@ -539,7 +539,10 @@ mod tests {
 
     #[test]
     fn all_settings_are_in_the_table_of_the_documentation() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operation.md");
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/settings.md"
+        );
         let text = std::fs::read_to_string(path).unwrap();
         let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
         let rows: Vec<_> = rows.filter_map(|row| row.split('`').next()).collect();

@@ -1,6 +1,6 @@
 //! The families of metrics: their names, types, labels and help texts.
 //!
-//! The same table is in `docs/metrics.md`; a test compares them.
+//! The same table is in `docs/reference/metrics.md`; a test compares them.
 
 /// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -133,7 +133,7 @@ fn read(path: &str) -> String {
 
 #[test]
 fn the_documented_table_is_complete() {
-    let page = read("docs/metrics.md");
+    let page = read("docs/reference/metrics.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let documented: BTreeSet<String> = rows
         .filter_map(|row| {

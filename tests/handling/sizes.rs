@@ -251,6 +251,7 @@ fn large_results_of_event_handlers_are_dropped() {
         stage
             .wait_for("failed", || stage.log.has("obj", failed))
             .await;
+        stage.until_handled("obj").await;
         stage.merge("obj", json!({"spec": {"later": 1}})).await;
         let what = "the update is handled";
         stage

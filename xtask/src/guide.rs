@@ -74,7 +74,7 @@ const CHAPTERS: &[&str] = &[
     "Alternatives",
 ];
 
-/// What the tests do with a block.
+/// The treatment of a block by the tests.
 #[derive(Debug, PartialEq, Eq)]
 enum Use {
     /// Executed, or compared with the output of a command.

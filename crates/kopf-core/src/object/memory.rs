@@ -1,4 +1,4 @@
-//! What one process knows of an object: the machine with the data of its decisions.
+//! The knowledge of one process about an object: the machine with the data of its decisions.
 
 use super::action::Action;
 use super::attempted::AttemptedEssences;
@@ -15,7 +15,7 @@ use crate::cause::{EventType, Sighting};
 use crate::handler::HandlerId;
 use crate::patch::{Patch, PatchFn};
 
-/// What a process remembers of an object without pending work.
+/// The memory of a process about an object, with or without pending work.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// The first event of the object was an item of a listing. Never changes.
@@ -73,7 +73,7 @@ impl Memory {
 pub struct Object {
     /// The state of handling.
     pub machine: Machine,
-    /// What outlives the pending work.
+    /// The part that outlives the pending work.
     pub memory: Memory,
     /// The newest version.
     pub newest: Option<Version>,

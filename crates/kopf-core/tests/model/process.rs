@@ -32,7 +32,7 @@ pub(crate) enum Runner {
     Stopping,
 }
 
-/// What the process waits for.
+/// The next event that the process waits for.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Phase {
     /// The next input.
@@ -135,7 +135,7 @@ pub(crate) struct Call {
     pub(crate) body: Body,
 }
 
-/// What the actions of one step pass to each other.
+/// The data that the actions of one step pass to each other.
 #[derive(Default)]
 struct Relay {
     cycle: Option<Cycle>,

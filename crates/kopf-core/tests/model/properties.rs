@@ -1,4 +1,4 @@
-//! What must hold in the world, whatever the operator does.
+//! Properties of the world that hold for every schedule.
 
 use std::sync::Arc;
 

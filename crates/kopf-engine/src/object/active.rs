@@ -33,7 +33,7 @@ use crate::spans;
 /// Maximum number of consecutive postponements of a cycle because of newer events.
 const MAX_POSTPONED: usize = 16;
 
-/// What all phases of an object have in common.
+/// The data that all phases of an object share.
 #[derive(Debug)]
 pub(super) struct Base {
     pub(super) context: Arc<ResourceContext>,
@@ -102,7 +102,7 @@ pub(super) struct Active {
     postponed: usize,
 }
 
-/// What the actions of one input pass to each other.
+/// The data that the actions of one input pass to each other.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
     /// The version that has arrived, for indices and event handlers.

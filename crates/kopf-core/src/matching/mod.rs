@@ -38,11 +38,7 @@ pub fn matches<F>(
     cause: &Cause,
     context: &dyn Any,
 ) -> Result<bool, FilterError> {
-    let selected = handler
-        .selector
-        .as_ref()
-        .is_none_or(|s| s.check(&cause.resource));
-    Ok(selected && matches_object(handler, cause, context)?)
+    Ok(selects(handler, cause) && matches_object(handler, cause, context)?)
 }
 
 /// Returns `true` if the handler matches this object, for any change.
@@ -54,11 +50,13 @@ pub fn prematches<F>(
     cause: &Cause,
     context: &dyn Any,
 ) -> Result<bool, FilterError> {
-    let selected = handler
-        .selector
-        .as_ref()
-        .is_none_or(|s| s.check(&cause.resource));
-    Ok(selected && prematches_object(handler, cause, context)?)
+    Ok(selects(handler, cause) && prematches_object(handler, cause, context)?)
+}
+
+/// Returns `true` if the handler is for the resource of this cause.
+fn selects<F>(handler: &Handler<F>, cause: &Cause) -> bool {
+    let selector = handler.selector.as_ref();
+    selector.is_none_or(|selector| selector.check(&cause.resource))
 }
 
 /// Returns the result of [`matches`] for an object of a resource that is known to be selected.

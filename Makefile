@@ -9,7 +9,7 @@ MDBOOK_VERSION := 0.5.4
 CARGO_FUZZ_VERSION := 0.13.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint docs wheel fmt fuzz bench chaos conformance extended features languages release-check need-cargo need-cargo-deny need-mdbook
+.PHONY: help demo test e2e lint docs wheel fmt fuzz bench bench-instructions bench-million chaos conformance extended features languages release-check need-cargo need-cargo-deny need-mdbook
 
 help: ## Show this list
 	@echo "make demo   runs an operator on a sandbox, step by step, until Ctrl-C (ONCE=1 exits after the last step)"
@@ -19,8 +19,8 @@ help: ## Show this list
 	@echo "            (needs Go and Python 3.9+; the first run builds Kubernetes: about 10 minutes)"
 	@echo "make lint   checks formatting, clippy, dependencies, directions between crates, import cycles, links, forbidden text"
 	@echo "            (the first run builds cargo-deny: a few minutes)"
-	@echo "make docs   builds the guide into target/book, and checks the links of all Markdown files"
-	@echo "            (the first run builds mdBook: a few minutes)"
+	@echo "make docs   builds the guide into target/book, with the documentation of the crates and of the Python API,"
+	@echo "            and checks the links of all Markdown files (the first run builds mdBook: a few minutes)"
 	@echo "make chaos  kills an operator repeatedly under injected faults for a few minutes, and checks for lost work"
 	@echo "            (SEED=… repeats a run, LENGTH=… sets its seconds)"
 	@echo "make conformance  runs Kubernetes' own specs that need no nodes on sandboxes"
@@ -41,6 +41,10 @@ help: ## Show this list
 	@echo "            and, if cargo-semver-checks is installed, the public API"
 	@echo "make bench  compares the sandbox with kube-apiserver and etcd, and an operator with the original and kube-rs"
 	@echo "            (needs Go and Python 3.10+; the first run takes about 30 minutes, later ones 15)"
+	@echo "make bench-instructions  counts instructions and allocations per object, event, review and call of a timer"
+	@echo "            (needs Valgrind; fails if a figure exceeds the recorded one by 3 %; RECORD=1 records them)"
+	@echo "make bench-million  measures an operator with 10,000, 100,000 and a million objects on a sandbox"
+	@echo "            (about half an hour and 10 GB; SIZES=1000,5000 sets the numbers)"
 	@echo
 	@echo "Cache outside of the tree: $(CACHE)"
 
@@ -91,6 +95,8 @@ docs: need-mdbook
 	@echo "Links…"
 	cargo run --quiet --package xtask -- links
 	cargo run --quiet --package xtask -- guide
+	@echo "The documentation of the crates…"
+	cargo doc --quiet --workspace --no-deps --lib
 	@echo "The guide…"
 	docs/build.sh "$(TOOLS)/bin/mdbook" target/book
 	@echo "Open target/book/index.html"
@@ -112,50 +118,69 @@ fmt: need-cargo
 
 chaos: need-cargo
 	@echo "Building…"
-	@cargo build --quiet --package kopf-chaos
-	@cargo run --quiet --package kopf-chaos -- $(if $(SEED),--seed $(SEED)) \
+	@cargo build --quiet --workspace --bin kopf-chaos
+	@cargo run --quiet --bin kopf-chaos -- $(if $(SEED),--seed $(SEED)) \
 		$(if $(LENGTH),--seconds $(LENGTH))
+
+bench-instructions: need-cargo
+	@command -v valgrind >/dev/null || { echo "error: 'valgrind' not found: install its package" >&2; exit 1; }
+	@echo "Building with optimisation…"
+	@cargo build --quiet --release --workspace --bin kopf-benches --bin bench-counted
+	@cargo run --quiet --release --bin kopf-benches -- instructions $(if $(RECORD),--record)
+
+bench-million: need-cargo
+	@echo "Building with optimisation…"
+	@cargo build --quiet --release --workspace --bin kopf --bin kopf-benches --bin bench-operator --bin bench-updates
+	@cargo run --quiet --release --bin kopf-benches -- million $(if $(SIZES),--sizes $(SIZES))
 
 conformance: need-cargo
 	@echo "Building the kopf command…"
-	@cargo build --quiet --package kopf-cli
+	@cargo build --quiet --workspace --bin kopf
 	@KOPF_CACHE="$(CACHE)" KOPF="$${CARGO_TARGET_DIR:-target}/debug/kopf" OTHERS="$(OTHERS)" tests/conformance/run.sh \
 		--server $(or $(SERVER),sandbox) $(if $(ONLY),--only '$(ONLY)')
 
 extended: need-cargo languages
 	@echo "200 kills of a sandbox…"
-	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test it durability::
+	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --workspace --test it durability::
 	@echo "Model checking with larger bounds…"
-	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
+	KOPF_MODEL_DEPTH=deep cargo test --release --workspace --test model -- --nocapture
 	@echo "A simulation of replicas with 1,000 seeds…"
-	KOPF_SIMULATION_SEEDS=1000 cargo test --release --package kopf-core --test replicas
+	KOPF_SIMULATION_SEEDS=1000 cargo test --release --workspace --test replicas
+	@echo "Operators with one bug each, and their twins, explored…"
+	cargo test --workspace --test zoo -- --include-ignored --test-threads 2
 	@echo "A project whose only dependency is kopf…"
 	@tests/outside/check.sh
 	@echo "New projects in both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"
 	@echo "Helm charts, rendered and compared with the manifests…"
-	@cargo build --quiet --package kopf-examples --bin 17-admission
+	@cargo build --quiet --workspace --bin 17-admission
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && PYTHONPATH="$$PWD/python" KOPF_CACHE="$(CACHE)" \
 		tests/helm.sh "$${CARGO_TARGET_DIR:-target}/debug/17-admission" "$$venv/bin/python"
+	@echo "The alerts, fired and kept silent by promtool (needs Go; the first run builds it)…"
+	@KOPF_CACHE="$(CACHE)" tests/alerts.sh
 	@echo "100 exits of Python operators during work…"
 	@KOPF_CACHE="$(CACHE)" KOPF_TEST_EXITS=$(or $(EXITS),102) python/test.sh \
 		python/tests/test_behaviour_process.py -k exits_during_work
 	@echo "Liveness of operators while a real API server is frozen and gone…"
-	@cargo build --quiet --package kopf-examples --bin 06-peering
+	@cargo build --quiet --workspace --bin 06-peering
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && KOPF_CACHE="$(CACHE)" \
 		tests/e2e/outage.sh $(or $(OUTAGE),120) "$${CARGO_TARGET_DIR:-target}/debug/06-peering" "$$venv/bin/python"
 	@echo "The steps of docs/start/getting-started*.md…"
 	@tests/guide/getting-started.sh
+	@echo "Instructions and allocations of operators, compared with the recorded ones (needs Valgrind)…"
+	@$(MAKE) --no-print-directory bench-instructions
 	@echo "Chaos…"
-	@cargo build --quiet --package kopf-chaos
+	@cargo build --quiet --workspace --bin kopf-chaos
 	@for number in $$(seq $(or $(SEEDS),20)); do \
 		seed=$$RANDOM$$RANDOM; echo "Seed $$seed ($$number of $(or $(SEEDS),20))"; \
-		cargo run --quiet --package kopf-chaos -- --seed $$seed --seconds $(or $(LENGTH),100) || exit 1; \
+		cargo run --quiet --bin kopf-chaos -- --seed $$seed --seconds $(or $(LENGTH),100) || exit 1; \
 	done
 	@echo "kopf ui in a headless browser (needs Chromium)…"
-	@cargo build --quiet --release --package kopf-cli
+	@cargo build --quiet --release --workspace --bin kopf
 	@tests/browser/run.py "$${CARGO_TARGET_DIR:-target}/release/kopf"
+	@echo "The page of kopf explore in a headless browser…"
+	@tests/explore/page.py "$${CARGO_TARGET_DIR:-target}/release/kopf"
 
 FUZZ_TARGETS := json yaml protobuf patch apply selectors cel schema
 
@@ -181,7 +206,7 @@ fuzz: need-cargo
 
 languages: need-cargo
 	@echo "Building the kopf command…"
-	@cargo build --quiet --package kopf-cli
+	@cargo build --quiet --workspace --bin kopf
 	@kopf="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/kopf"; \
 	if command -v go >/dev/null; then \
 		echo "Go…"; \
@@ -194,7 +219,8 @@ languages: need-cargo
 
 bench: need-cargo
 	@echo "Building with optimisation (the first time, about 10 minutes)…"
-	@cargo build --quiet --release --package kopf-cli --package kopf-benches --package kopf-python
+	@cargo build --quiet --release --workspace --lib --bin kopf --bin kopf-benches --bin bench-entry \
+		--bin bench-operator --bin bench-raw --bin bench-reviews --bin bench-timers
 	@# A separate workspace, built into the same folder.
 	@cargo build --quiet --release --manifest-path benches/implementations/kube-rs/Cargo.toml \
 		--target-dir "$${CARGO_TARGET_DIR:-target}"

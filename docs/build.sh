@@ -10,6 +10,8 @@ work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-book.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 
 cp -r docs/. "$work"
+# The reference of the Python API is made from the docstrings; the tree has copies, which tests compare.
+python3 python/api_reference.py "$work/reference/python"
 # Links that leave docs/ begin with one `../` more than the depth of the page.
 (cd "$work" && find . -name '*.md' -printf '%P\n') | while read -r page; do
     up="$(dirname "$page" | sed -E 's@[^/.]+@..@g; s@^\.$@@; s@(.)$@\1/@')"
@@ -29,5 +31,14 @@ sort -u "$work/targets" | while read -r target; do
     fi
 done
 rm "$work/targets" "$work/build.sh"
+# The documentation of the crates is a part of the site, if `cargo doc` has built it.
+crates="${CARGO_TARGET_DIR:-target}/doc"
+if [ -e "$crates/kopf/index.html" ]; then
+    printf '\n%s\n' 'This site contains [all items of the crate](../rust/kopf/index.html).' >>"$work/reference/rust-api.md"
+fi
 
 "$mdbook" build --dest-dir "$output" "$work"
+if [ -e "$crates/kopf/index.html" ]; then
+    rm -rf "$output/rust"
+    cp -r "$crates" "$output/rust"
+fi

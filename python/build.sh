@@ -34,6 +34,16 @@ fi
 
 "$venv/bin/python" python/stubs.py
 say "building the extension"
-VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --quiet --skip-install >&2 ||
-    die "the extension cannot be built (see above)"
+if [ "$(uname)" = Linux ]; then
+    # With the whole workspace, the dependencies have the same features as for `cargo test --workspace`, so they are
+    # compiled once. For the package alone, as by maturin, most of them would be compiled again.
+    PYO3_PYTHON="$venv/bin/python" cargo build --quiet --workspace --lib >&2 ||
+        die "the extension cannot be built (see above)"
+    # Replaced by one rename: a running interpreter keeps the file that it has mapped.
+    cp "${CARGO_TARGET_DIR:-target}/debug/lib_kopf.so" python/kopf/_kopf.new
+    mv python/kopf/_kopf.new python/kopf/_kopf.abi3.so
+else
+    VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --quiet --skip-install >&2 ||
+        die "the extension cannot be built (see above)"
+fi
 echo "$venv"

@@ -9,7 +9,7 @@ work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-examples.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 
 # All operators have the same file name: other names make them different modules for one run.
-for file in "$root"/examples/python/*/operator.py; do
+for file in "$root"/examples/python/*/handlers.py; do
     name="$(basename "$(dirname "$file")")"
     cp "$file" "$work/example_${name//-/_}.py"
 done

@@ -64,4 +64,4 @@ PYTHON
 }
 compare rust "$operator" manifests
 compare rust-replicas "$operator" manifests --leader-elect --replicas 2
-compare python "$python" -m kopf manifests "$root/examples/python/17-admission/operator.py"
+compare python "$python" -m kopf manifests "$root/examples/python/17-admission/handlers.py"

@@ -6,6 +6,7 @@
 //! load of the machine.
 
 mod fanout;
+mod instructions;
 mod latency;
 mod lists;
 mod load;
@@ -30,7 +31,7 @@ use crate::servers::{ControlPlane, Process};
 /// Benchmark the sandbox against kube-apiserver and etcd, and an operator against others
 #[derive(Debug, Parser)]
 struct Args {
-    /// Parts to measure; all by default
+    /// Parts to measure; by default all but `million` and `instructions`
     parts: Vec<Part>,
     /// Run on the sandbox only, without ratios; requires neither Go nor Python
     #[arg(long)]
@@ -50,6 +51,12 @@ struct Args {
     /// Number of reviews for the growth of memory; the target applies to the default
     #[arg(long, default_value_t = 1_000_000)]
     reviews: u32,
+    /// Numbers of objects of `million`; published figures use the default
+    #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000, 1_000_000])]
+    sizes: Vec<u32>,
+    /// Record the instructions as the new limits instead of comparing them
+    #[arg(long)]
+    record: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,6 +85,10 @@ enum Part {
     Metrics,
     /// CPU, memory, received bytes and throughput of several replicas
     Replicas,
+    /// An operator with up to a million objects: its start, and 200 updates per second
+    Million,
+    /// Instructions and allocations of an operator; fails if they exceed the recorded ones (needs Valgrind)
+    Instructions,
 }
 
 #[tokio::main]
@@ -152,5 +163,16 @@ async fn run(args: &Args) -> Result<()> {
     if is_selected(Part::Reviews) {
         operators::reviews::measure(&mut report, implementations, args.reviews).await?;
     }
-    report.print()
+    // Takes half an hour and 10 GB.
+    if args.parts.contains(&Part::Million) {
+        operators::million::measure(&mut report, &args.sizes).await?;
+    }
+    // Takes minutes, needs Valgrind, and fails by itself.
+    let counted = if args.parts.contains(&Part::Instructions) {
+        instructions::measure(&mut report, args.record).await
+    } else {
+        Ok(())
+    };
+    report.print()?;
+    counted
 }

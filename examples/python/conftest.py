@@ -78,7 +78,7 @@ def registry() -> Iterator[kopf.OperatorRegistry]:
 @pytest.fixture
 def operate(request: pytest.FixtureRequest, cluster: Any) -> Callable[..., KopfRunner]:
     """Runs the operator of the example: `with operate() as runner: …`."""
-    program = request.path.parent / "operator.py"
+    program = request.path.parent / "handlers.py"
 
     def start(*args: str) -> KopfRunner:
         scope = [] if "-n" in args else ["--all-namespaces"]

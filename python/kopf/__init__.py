@@ -8,7 +8,7 @@
     def created(spec, logger, **_):
         logger.info(f"Created with {spec}")
 
-Run it with ``kopf run operator.py``.
+Run it with ``kopf run handlers.py``.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from kopf._front.objects.errors import (  # noqa: E402
     AdmissionError,
     ApplyError as ApplyError,
     ErrorsMode,
+    FieldConflict as FieldConflict,
     HandlerRetriesError,
     HandlerTimeoutError,
     LoginError,
@@ -106,8 +107,11 @@ from kopf.on import daemon, index, register, subhandler, timer  # noqa: E402
 
 if TYPE_CHECKING:
     from kopf._front.objects.children import apply_child as apply_child
-    from kopf._front.objects.children import apply_child_sync as apply_child_sync
+    from kopf._front.objects.children import AppliedChild as AppliedChild
     from kopf._front.objects.children import children as children
+    from kopf._front.objects.triggers import Requeue as Requeue
+    from kopf._front.objects.triggers import Trigger as Trigger
+    from kopf._front.objects.triggers import Triggers as Triggers
     from kopf._front.state.configuration import OperatorSettings
     from kopf._front.state.credentials import AiohttpSession, ConnectionInfo
     from kopf._front.state.diffbase import (
@@ -127,6 +131,7 @@ if TYPE_CHECKING:
         StatusProgressStorage,
     )
     from kopf._front.bridge.running import operator, run, run_tasks, spawn_tasks
+    from kopf._front.declare.schemas import PrinterColumn as PrinterColumn
     from kopf._front.declare.schemas import crd as crd
     from kopf._front.serving.webhooks import (
         WebhookAutoServer,
@@ -144,12 +149,13 @@ if TYPE_CHECKING:
 _LAZY = {
     name: module
     for module, names in {
-        "objects.children": "apply_child apply_child_sync children",
+        "objects.children": "AppliedChild apply_child children",
+        "objects.triggers": "Requeue Trigger Triggers",
         "state.configuration": "OperatorSettings",
         "state.credentials": "AiohttpSession ConnectionInfo",
         "state.diffbase": "AnnotationsDiffBaseStorage DiffBaseStorage MultiDiffBaseStorage StatusDiffBaseStorage",
         "state.progress": "AnnotationsProgressStorage MultiProgressStorage ProgressRecord ProgressStorage SmartProgressStorage StatusProgressStorage",
-        "declare.schemas": "crd",
+        "declare.schemas": "PrinterColumn crd",
         "bridge.execution": "execute",
         "bridge.loggers": "configure LogFormat ObjectLogger LocalObjectLogger",
         "bridge.running": "operator run run_tasks spawn_tasks",
@@ -162,6 +168,7 @@ _LAZY = {
 _REMOVED = {
     "HandlerFatalError": "kopf.PermanentError",
     "HandlerRetryError": "kopf.TemporaryError",
+    "apply_child_sync": "kopf.apply_child, which works in all functions",
     "create_tasks": "kopf.spawn_tasks",
     "login": "kopf.login_via_client or kopf.login_via_pykube",
     "BaseRegistry": "kopf.OperatorRegistry",

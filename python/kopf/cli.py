@@ -317,7 +317,7 @@ def run(
             from kopf._front.tools import sandboxes
 
             with reported():
-                cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port))
+                cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port, environ=True))
             page = sandboxes.open_page(cluster)
             click.echo(sandboxes.greeting(cluster, "The operator runs on a sandbox", page))
             clusterwide = not namespaces
@@ -508,14 +508,22 @@ def new(name: str, python: bool, rust: bool, path: str | None, kopf_path: str | 
         click.echo(_kopf.new_project(options), nl=False)
 
 
+class _Native(click.Command):
+    """A command whose arguments are parsed elsewhere, with `--` and what follows."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.params["arguments"] = tuple(args)
+        return []
+
+
 def _inspecting(name: str, summary: str) -> None:
     """Adds a native command, which parses its arguments and prints its help itself."""
 
     @main.command(
+        cls=_Native,
         name=name,
         help=summary,
         add_help_option=False,
-        context_settings={"ignore_unknown_options": True},
     )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     @click.pass_context
@@ -525,11 +533,13 @@ def _inspecting(name: str, summary: str) -> None:
         # The native part writes directly to the descriptors, not to the buffers of Python.
         sys.stdout.flush()
         sys.stderr.flush()
-        context.exit(_kopf.inspect([name, *arguments]))
+        native = _kopf.explore if name == "explore" else _kopf.inspect
+        context.exit(native([name, *arguments]))
 
 
 _inspecting("get", "List objects with the state of their handling.")
 _inspecting("explain", "Show why an object is in its state, and what to do about it.")
 _inspecting("retrigger", "Call the handlers of an object again.")
 _inspecting("release", "Remove finalizers and annotations of an uninstalled operator.")
+_inspecting("explore", "Find the bugs of an operator: crashes, stale caches, lost updates.")
 _inspecting("ui", "Show objects, operators and errors on a local web page.")

@@ -176,7 +176,7 @@ def progress_of(obj: Any) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def behaviour_cluster() -> Iterator[testing.sandbox]:
     """The sandbox of all behaviour tests."""
-    with testing.sandbox(CRD) as cluster:
+    with testing.sandbox(CRD, environ=True) as cluster:
         yield cluster
 
 

@@ -170,6 +170,28 @@ def test_servers_as_subclasses(stage: Stage) -> None:
     assert Server.entered == 1
 
 
+def test_servers_are_made_by_contexts(stage: Stage) -> None:
+    class Factory:
+        steps: list[str] = []
+
+        async def __aenter__(self) -> Any:
+            self.steps.append("entered")
+            return kopf.WebhookServer(addr="127.0.0.1", host="127.0.0.1")
+
+        async def __aexit__(self, *_: object) -> None:
+            self.steps.append("exited")
+
+        async def __call__(self, fn: Any) -> Any:
+            raise RuntimeError("the factory is not the server")
+            yield
+
+    kopf.on.validate("kopfexamples", id="v")(lambda **_: None)
+    with serve(stage, Factory()):
+        configured(stage)
+        stage.create()
+    assert Factory.steps == ["entered", "exited"]
+
+
 def test_failing_servers_are_reported(stage: Stage, records: pytest.LogCaptureFixture) -> None:
     async def server(fn: Any) -> Any:
         raise ValueError("no server")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -130,18 +132,21 @@ def test_conditions_need_an_object() -> None:
 
 @pytest.mark.parametrize("form", ["sync", "async"])
 def test_children_are_applied(stage: Stage, form: str) -> None:
-    versions = []
+    versions: list[str] = []
+    effects: list[str] = []
 
     def manifest(spec: Any) -> Any:
         return {**CONFIG_MAP, "metadata": {"name": f"applied-{form}"}, "data": {"a": spec["a"]}}
 
     async def afn(spec: Any, **_: Any) -> None:
         child = await kopf.apply_child(manifest(spec))
-        versions.append(child["metadata"]["resourceVersion"])
+        effects.append(child.effect)
+        versions.append(child.object["metadata"]["resourceVersion"])
 
     def sfn(spec: Any, **_: Any) -> None:
-        child = kopf.apply_child_sync(manifest(spec))
-        versions.append(child["metadata"]["resourceVersion"])
+        child = kopf.apply_child(manifest(spec))
+        effects.append(child.effect)
+        versions.append(child.object["metadata"]["resourceVersion"])
 
     fn: Any = afn if form == "async" else sfn
     kopf.on.update("kopfexamples", id="fn")(kopf.on.create("kopfexamples", id="fn")(fn))
@@ -158,26 +163,119 @@ def test_children_are_applied(stage: Stage, form: str) -> None:
         stage.patch(name, {"spec": {"a": "2"}})
         until(lambda: len(versions) == 3, "the third call")
         assert stage.cluster.get("configmaps", f"applied-{form}")["data"] == {"a": "2"}
+    assert effects == ["created", "unchanged", "changed"]
 
 
-def test_rejected_children_are_errors(stage: Stage) -> None:
-    errors: list[str] = []
+@pytest.mark.parametrize("form", ["sync", "async"])
+def test_errors_of_children_have_attributes(stage: Stage, form: str) -> None:
+    errors: list[kopf.ApplyError] = []
+    unknown = {"apiVersion": "nowhere.example/v1", "kind": "Nothing"}
+    nameless = {**CONFIG_MAP, "metadata": {"generateName": "x-"}}
+    invalid = {**CONFIG_MAP, "metadata": {"name": "invalid"}, "data": {"not valid": "x"}}
+    taken = {**CONFIG_MAP, "metadata": {"name": f"taken-{form}"}, "data": {"a": "ours"}}
+    stage.cluster.create({**taken, "data": {"a": "theirs"}})
+
+    async def afn(**_: Any) -> None:
+        for child in (unknown, nameless, invalid, taken):
+            with pytest.raises(kopf.ApplyError) as error:
+                await kopf.apply_child(child)
+            errors.append(error.value)
+
+    def sfn(**_: Any) -> None:
+        for child in (unknown, nameless, invalid, taken):
+            with pytest.raises(kopf.ApplyError) as error:
+                kopf.apply_child(child)
+            errors.append(error.value)
+
+    kopf.on.create("kopfexamples", id="fn")(afn if form == "async" else sfn)
+    with stage.operator():
+        stage.create()
+        until(lambda: len(errors) == 4, "the errors")
+        stage.cluster.delete("configmaps", f"taken-{form}")
+    assert [(error.code, error.reason) for error in errors] == [
+        (None, "UnknownKind"), (None, "InvalidManifest"), (422, "Invalid"), (409, "Conflict"),
+    ]
+    assert str(errors[0]).startswith(
+        "child Nothing is not applied: the server does not serve Nothing.v1.nowhere.example")
+    conflict, = errors[3].conflicts
+    assert conflict.field == ".data.a" and "kopf" not in conflict.manager
+    assert conflict.manager in str(errors[3]) and "apply with force" in str(errors[3])
+    assert [error.conflicts for error in errors[:3]] == [(), (), ()]
+
+
+def test_children_of_client_libraries_are_applied(stage: Stage) -> None:
+    import kubernetes.client
+    import kubernetes_asyncio.client
+    import lightkube.models.meta_v1
+    import lightkube.resources.core_v1
+    import pykube
+
+    @dataclasses.dataclass
+    class Child:
+        data: dict[str, str]
+        metadata: dict[str, Any]
+        immutable: bool | None = None
+        version: str = dataclasses.field(default="v1", metadata={"alias": "apiVersion"})
+        kind: str = "ConfigMap"
+
+    def models(owner: str) -> Iterator[Any]:
+        for package in (kubernetes, kubernetes_asyncio):
+            meta = package.client.V1ObjectMeta(name=f"{owner}-{package.__name__.replace('_', '-')}")
+            yield package.client.V1ConfigMap(
+                api_version="v1", kind="ConfigMap", metadata=meta, data={"a": "1"})
+        meta = {"name": f"{owner}-pykube"}
+        yield pykube.ConfigMap(None, {"metadata": meta, "data": {"a": "1"}})
+        yield lightkube.resources.core_v1.ConfigMap(
+            metadata=lightkube.models.meta_v1.ObjectMeta(name=f"{owner}-lightkube"), data={"a": "1"})
+        yield Child(metadata={"name": f"{owner}-dataclass"}, data={"a": "1"})
+
+    applied: list[Any] = []
+
+    @kopf.on.create("kopfexamples")
+    def fn(name: str, **_: Any) -> None:
+        for model in models(name):
+            applied.append(kopf.apply_child(model))
+
+    with stage.operator():
+        name = stage.create()
+        stage.handled(name)
+    assert [child.object["metadata"]["name"].removeprefix(f"{name}-") for child in applied] == [
+        "kubernetes", "kubernetes-asyncio", "pykube", "lightkube", "dataclass",
+    ]
+    assert all(child.object["data"] == {"a": "1"} for child in applied)
+    assert repr(applied[0]) == f"<kopf.AppliedChild ConfigMap/{name}-kubernetes, created>"
+
+
+def test_unsuitable_children_are_rejected(stage: Stage) -> None:
+    calls: list[str] = []
 
     @kopf.on.create("kopfexamples")
     async def fn(**_: Any) -> None:
-        try:
-            await kopf.apply_child({"apiVersion": "nowhere.example/v1", "kind": "Nothing"})
-        except kopf.ApplyError as exc:
-            errors.append(str(exc))
-        with pytest.raises(TypeError, match="must be a dict"):
-            await kopf.apply_child("text")
-        with pytest.raises(RuntimeError, match="use `await kopf.apply_child"):
-            kopf.apply_child_sync({})
+        for unsuitable in ("text", None, 5, CONFIG_MAP.items(), dict):
+            with pytest.raises(TypeError, match="must be a dict with apiVersion and kind, a model decl"):
+                await kopf.apply_child(unsuitable)
+        calls.append("done")
 
     with stage.operator():
         stage.handled(stage.create())
-    assert errors[0].startswith(
-        "child Nothing is not applied: the server does not serve Nothing.v1.nowhere.example")
+    assert calls == ["done"]
+
+
+def test_children_are_applied_from_loops_of_threads(stage: Stage) -> None:
+    applied: list[kopf.AppliedChild] = []
+
+    @kopf.on.create("kopfexamples")
+    def fn(**_: Any) -> None:
+        async def work() -> None:
+            applied.append(await kopf.apply_child(CONFIG_MAP))
+
+        asyncio.run(work())
+
+    with stage.operator():
+        name = stage.create()
+        stage.handled(name)
+        stage.cluster.delete("configmaps", name)
+    assert applied[0].effect == "created"
 
 
 def test_owners_receive_their_children(stage: Stage) -> None:
@@ -233,36 +331,56 @@ def test_invalid_owns_options_are_rejected(stage: Stage, options: Any, message: 
         kopf.on.create("kopfexamples", **options)(lambda **_: None)
 
 
+@pytest.mark.filterwarnings("ignore:kopf.apply_child:RuntimeWarning")
 def test_unawaited_children_fail_their_handlers(stage: Stage) -> None:
     calls: list[str] = []
+    kept: list[Any] = []
 
     @kopf.on.create("kopfexamples")
     async def forgotten(**_: Any) -> None:
         calls.append("forgotten")
-        kopf.apply_child(CONFIG_MAP)  # type: ignore[unused-coroutine]
+        kopf.apply_child(CONFIG_MAP)
 
     @kopf.on.create("kopfexamples")
-    def blocking(**_: Any) -> None:
-        with pytest.raises(RuntimeError, match=r"use kopf.apply_child_sync\(\) here"):
-            kopf.apply_child(CONFIG_MAP)
-        calls.append("blocking")
+    async def stored(**_: Any) -> None:
+        kept.append(kopf.apply_child(CONFIG_MAP))
+        with pytest.raises(RuntimeError, match=r"not applied yet: use `await kopf.apply_child"):
+            kept[0].object  # noqa: B018
+        assert repr(kept[0]) == "<kopf.AppliedChild, not applied>"
+        calls.append("stored")
+
+    @kopf.on.create("kopfexamples")
+    async def detached(**_: Any) -> None:
+        kept.append(asyncio.ensure_future(kopf.apply_child(CONFIG_MAP)))
+        calls.append("detached")
 
     @kopf.on.create("kopfexamples")
     async def gathered(name: str, **_: Any) -> None:
-        task = asyncio.create_task(kopf.apply_child(
+        task: asyncio.Task[Any] = asyncio.create_task(kopf.apply_child(  # type: ignore[arg-type]
             {**CONFIG_MAP, "metadata": {"name": f"{name}-task"}}))
         await asyncio.gather(task, kopf.apply_child(
             {**CONFIG_MAP, "metadata": {"name": f"{name}-gathered"}}))
         kopf.apply_child(CONFIG_MAP).close()
+        child = await kopf.apply_child({**CONFIG_MAP, "metadata": {"name": f"{name}-twice"}})
+        assert await child is child and child.effect == "created"
         calls.append("gathered")
 
     with stage.operator(posting=True):
         name = stage.create()
         stage.handled(name)
-        events = until(lambda: [e for e in stage.events(name) if e["type"] == "Error"])
-    assert sorted(calls) == ["blocking", "forgotten", "gathered"]
-    messages = [event["message"] for event in events]
+        events = until(lambda: [
+            event for event in stage.events(name) if event["type"] == "Error"
+        ][2:] and stage.events(name))
+    assert sorted(calls) == ["detached", "forgotten", "gathered", "stored"]
+    messages = [event["message"] for event in events if event["type"] == "Error"]
     expected = "kopf.apply_child() was not awaited and has done nothing: add `await`"
-    assert len(messages) == 1 and expected in messages[0], messages
+    assert len(messages) == 3 and all(expected in message for message in messages), messages
+    assert isinstance(kept[1].exception(), RuntimeError)
+    assert "because its handler has ended" in str(kept[1].exception())
     names = {child["metadata"]["name"] for child in stage.cluster.all("configmaps")}
     assert {f"{name}-task", f"{name}-gathered"} <= names and name not in names
+
+
+def test_children_need_an_operator() -> None:
+    with pytest.raises(LookupError, match="only inside of handlers"):
+        kopf.apply_child(CONFIG_MAP)

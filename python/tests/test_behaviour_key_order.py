@@ -169,7 +169,7 @@ def test_applied_children_have_the_order_of_the_server(reversing: Stage) -> None
         for _number in range(2):  # written, then unchanged
             child = await kopf.apply_child(
                 {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1", "b": "2"}})
-            seen.append(text(child))
+            seen.append(text(child.object))
 
     with reversing.operator():
         reversing.handled(reversing.create())
@@ -183,7 +183,7 @@ def test_children_are_passed_in_the_order_of_the_server(reversing: Stage) -> Non
 
     @kopf.on.create("kopfexamples")
     def create(**_: Any) -> None:
-        kopf.apply_child_sync({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1", "b": "2"}})
+        kopf.apply_child({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1", "b": "2"}})
 
     @kopf.on.child("configmaps", parent="kopfexamples")
     def child(child: Any, **_: Any) -> None:

@@ -434,10 +434,3 @@ def test_missing_kubeconfigs_are_reported(stage: Stage, tmp_path: pathlib.Path) 
     with running(tmp_path, IDLE, env=env) as process:
         assert process.wait() == 1
         assert process.output.splitlines()[-1].startswith("Error: the operator cannot log in")
-
-
-def test_honest_liveness_has_no_effect_any_more() -> None:
-    settings = kopf.OperatorSettings()
-    with pytest.warns(DeprecationWarning, match="honest_liveness has no effect"):
-        settings.process.honest_liveness = False  # type: ignore[attr-defined]
-    assert not hasattr(settings.process, "honest_liveness")

@@ -61,7 +61,7 @@ REQUESTS = {
     def fn(**_):
         print('busy', flush=True)
         try:
-            kopf.apply_child_sync({CHILD})
+            kopf.apply_child({CHILD})
         finally:
             print('over', flush=True)
     """,
@@ -71,7 +71,7 @@ REQUESTS = {
     def fn(**_):
         print('busy', flush=True)
         try:
-            kopf.apply_child_sync({CHILD})
+            kopf.apply_child({CHILD})
         finally:
             print('over', flush=True)
     """,
@@ -135,7 +135,7 @@ def test_requests_of_ended_operators_fail(failing: Stage) -> None:
             # The first ones are cancelled while the operator exits.
             while not any(isinstance(error, RuntimeError) for error in errors):
                 try:
-                    kopf.apply_child_sync(child)
+                    kopf.apply_child(child)
                 except BaseException as exc:
                     errors.append(exc)
 

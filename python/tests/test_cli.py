@@ -263,7 +263,7 @@ def test_missing_manifests_are_reported(calls: Calls) -> None:
 def test_commands_of_the_original_and_ours() -> None:
     assert set(cli.main.commands) == {
         "run", "freeze", "resume", "peering", "sandbox", "demo", "crd", "rbac", "manifests", "new",
-        "get", "explain", "retrigger", "release", "ui",
+        "explore", "get", "explain", "retrigger", "release", "ui",
     }
     assert isinstance(cli.main, click.Group)
 

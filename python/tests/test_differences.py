@@ -29,6 +29,7 @@ TESTED = {
     "`timeout=` of async handlers": "test_behaviour_outcomes.py::test_timeouts_cancel_coroutines",
     "sync daemons": "test_differences.py::test_sync_daemons_do_not_starve_handlers",
     "settings changed after startup": "test_fixing.py::test_changed_settings_are_reported_once",
+    "misspelt settings": "test_settings.py::test_misspelt_names_raise_with_the_meant_one",
     "handlers registered after startup": "test_fixing.py::test_late_handlers_are_reported",
     "results and patches that are not": "test_behaviour_outcomes.py::test_other_results_fail_the_handler",
     "keys of results and patches": "test_behaviour_outcomes.py::test_keys_of_patches_become_strings",

@@ -30,7 +30,6 @@ import pytest
 import yaml
 
 import kopf
-import kopf.testing
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -91,7 +90,7 @@ ALL = [block for page in PAGES for block in blocks_of(page)]
 BLOCKS = [block for block in ALL if block.info.split(",")[0] == "python"]
 
 #: Pages with commands that are run.
-CONSOLE = sorted({block.page for block in ALL if block.info == "console"} - {ROOT / "README.md"})
+CONSOLE = sorted({block.page for block in ALL if block.info == "console"})
 
 #: Loaders of formats of data.
 FORMATS = {
@@ -134,6 +133,30 @@ def test_block_runs(
     for name, value in list(module.__dict__.items()):
         if name.startswith("test_") and not inspect.signature(value).parameters:
             value()
+
+
+OUTPUT = "<!-- output of the block above -->"
+
+
+def outputs() -> list[tuple[Block, Block]]:
+    """Returns the Python blocks that are followed by what they print."""
+    pairs = []
+    for block, below in zip(ALL, ALL[1:], strict=False):
+        lines = below.page.read_text().splitlines()
+        if below.info == "text" and lines[below.line - 2].strip() == OUTPUT:
+            assert block.page == below.page and block.is_run, below.label
+            pairs.append((block, below))
+    return pairs
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("clean_logging", "clean_imports", "default_registry")
+@pytest.mark.parametrize("block, below", outputs(), ids=lambda block: block.label)
+def test_blocks_print_what_is_shown(
+    block: Block, below: Block, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(block.compile(), {"kopf": kopf})
+    assert capsys.readouterr().out == below.source
 
 
 def test_blocks_have_known_marks() -> None:
@@ -241,7 +264,7 @@ def settings() -> dict[str, Any]:
 
 def documented_settings() -> dict[str, str]:
     """Returns the names and defaults in the tables, without those of Rust only."""
-    page = (REFERENCE / "settings.md").read_text()
+    page = (REFERENCE / "settings.md").read_text().partition("## Settings of one language")[0]
     rows = re.findall(r"^\| (Python: )?`([\w.]+)` \| (.*?) \| (.*) \|$", page, re.MULTILINE)
     return {
         name: default
@@ -263,9 +286,33 @@ def test_documented_defaults_of_settings_are_true() -> None:
             is_true = default.split(";")[0] == str(value).lower()
             assert is_true or name == "peering.clusterwide", name
         elif isinstance(value, int | float) and name != "posting.level":
-            assert re.match(rf"{value:g}( s)?\b", default), (name, value, default)
+            text = f"{value // 1024**2} MiB" if name.endswith("_bytes") else f"{value:g}"
+            assert re.match(rf"{text}( s)?\b", default), (name, value, default)
         elif value is None and default[0].isdigit():
             pytest.fail(f"{name} is None, and {default} is documented")
+
+
+def settings_table() -> Any:
+    """Returns the script that generates the table of settings of one language."""
+    path = ROOT / "python" / "settings_table.py"
+    spec = importlib.util.spec_from_file_location("settings_table", path)
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_settings_of_one_language_are_in_the_generated_table() -> None:
+    script = settings_table()
+    assert len(script.rust_settings()) > 60
+    assert script.table() in (REFERENCE / "settings.md").read_text(), "run python/settings_table.py"
+
+
+def test_settings_of_one_language_need_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = settings_table()
+    monkeypatch.setattr(script, "rust_settings", lambda: script.python_settings() | {"posting.new"})
+    with pytest.raises(ValueError, match=r"posting\.new.*add the setting to the other language"):
+        script.table()
 
 
 LONG_OPTION = re.compile(r"--[a-z][a-z-]+")
@@ -285,13 +332,17 @@ def sections(page: pathlib.Path) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-COMMANDS = [title for title in sections(REFERENCE / "command-line.md") if title.startswith("kopf ")]
+COMMAND_PAGES = {
+    **sections(REFERENCE / "command-line.md"), **sections(REFERENCE / "tools.md"),
+}
+
+COMMANDS = [title for title in COMMAND_PAGES if title.startswith("kopf ")]
 
 
 @pytest.mark.native
 @pytest.mark.parametrize("command", COMMANDS)
 def test_all_options_of_commands_are_documented(command: str) -> None:
-    section = sections(REFERENCE / "command-line.md")[command]
+    section = COMMAND_PAGES[command]
     rows = re.findall(r"^\| (.*?) \| ", section, re.MULTILINE)
     documented = {option for row in rows for option in LONG_OPTION.findall(row)}
     assert documented == options(*command.split()[1:])
@@ -307,14 +358,36 @@ def test_all_commands_are_documented() -> None:
     assert names == {command.split()[1] for command in COMMANDS}
 
 
-def test_all_public_names_are_documented() -> None:
-    page = (REFERENCE / "python-api.md").read_text()
-    documented = set(re.findall(r"`(?:kopf\.)?(\w+)(?:\(.*?\))?`", page))
-    additions = {"ApplyError", "Conditions", "apply_child", "children", "crd"}
-    decorators = {
-        name
-        for name, value in vars(kopf.on).items()
-        if inspect.isfunction(value) and not name.startswith("_")
-    }
-    names = {*kopf.__all__, *kopf.testing.__all__} | additions | decorators
-    assert names - documented - {"on"} == set()
+def numbers(text: str) -> set[str]:
+    """Returns the numbers in a text, without separators of thousands."""
+    return {number.replace(",", "") for number in re.findall(r"\d[\d,]*(?:\.\d+)?", text)}
+
+
+def readme_figures() -> dict[str, tuple[str, str]]:
+    """Returns the figures in the table of the README, with the pages that they are from."""
+    section = sections(ROOT / "README.md")["Why Kopf"]
+    rows = re.findall(r"^\| (\w.*?) \| (.*?) \| \[.*?\]\((.*?)(?:#.*?)?\) \|$", section, re.MULTILINE)
+    return {title: (figures, page) for title, figures, page in rows}
+
+
+def test_figures_of_the_readme_are_on_their_pages() -> None:
+    assert len(readme_figures()) == 5
+    for title, (figures, page) in readme_figures().items():
+        known = [float(number) for number in numbers((ROOT / page).read_text())]
+        for shown in numbers(figures):
+            digits = len(shown.partition(".")[2])
+            assert float(shown) in [round(number, digits) for number in known], (title, shown, page)
+
+
+def test_readme_states_the_versions_of_the_code() -> None:
+    status = " ".join(sections(ROOT / "README.md")["Status"].split())
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    control_plane = (ROOT / "tests" / "control-plane" / "go.mod").read_text()
+    kubernetes = re.search(r"k8s.io/kubernetes v(1\.\d+)\.\d+", control_plane)
+    assert kubernetes is not None
+    assert f"Version {cargo['version']}" in status
+    assert f"Rust {cargo['rust-version']} or newer" in status
+    assert f"CPython {project['requires-python'].removeprefix('>=')} or newer" in status
+    assert f"Kopf {kopf.__version__.rpartition('.')[0]}" in status
+    assert f"Kubernetes {kubernetes[1]}" in status

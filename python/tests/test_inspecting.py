@@ -75,7 +75,7 @@ def state() -> Any:
 
 
 def test_objects_are_inspected_retriggered_and_released() -> None:
-    with testing.sandbox(CRD, THING):
+    with testing.sandbox(CRD, THING, environ=True):
         assert state()["state"]["name"] == "retrying"
         done = kopf("explain", "thing", "one", "-n", "default")
         assert "create_fn: next attempt in" in done.stdout, done
@@ -105,7 +105,7 @@ def on_terminal(answer: str, *arguments: str) -> tuple[int, str]:
 
 
 def test_release_is_confirmed_on_a_terminal() -> None:
-    with testing.sandbox(CRD, THING) as cluster:
+    with testing.sandbox(CRD, THING, environ=True) as cluster:
         for answer in ("n", "maybe", "\x04"):
             code, output = on_terminal(answer, "release", "things", "--all")
             assert code == 1 and "not confirmed" in output, output
@@ -128,7 +128,7 @@ def test_running_operators_are_reported_before_a_release() -> None:
     metadata = {"name": "op", "namespace": "default", "labels": {"kopf.dev/role": "leader"}}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
     foreign = {**metadata, "name": "other", "labels": {}}
-    with testing.sandbox(CRD, THING, {**lease, "spec": spec}, {**lease, "metadata": foreign}):
+    with testing.sandbox(CRD, THING, {**lease, "spec": spec}, {**lease, "metadata": foreign}, environ=True):
         done = kopf("release", "things", "--all", "--dry-run")
         assert done.returncode == 0 and "thing default/one would be released" in done.stdout
         assert done.stderr.count("a running operator") == 1, done.stderr
@@ -136,7 +136,7 @@ def test_running_operators_are_reported_before_a_release() -> None:
 
 
 def test_invalid_input_is_reported() -> None:
-    with testing.sandbox(CRD):
+    with testing.sandbox(CRD, environ=True):
         done = kopf("get", "absent")
         assert done.returncode == 1 and "has no resource" in done.stderr, done
         assert kopf("get", "things", "--absent").returncode == 2
@@ -160,7 +160,7 @@ def test_own_prefixes_and_finalizers_are_recognised() -> None:
     }
     metadata = {**THING["metadata"], "annotations": annotations}  # type: ignore[dict-item]
     thing = {**THING, "metadata": {**metadata, "finalizers": [f"{prefix}/my-finalizer"]}}
-    with testing.sandbox(CRD, thing) as cluster:
+    with testing.sandbox(CRD, thing, environ=True) as cluster:
         assert state()["state"]["name"] == "settled"
         done = kopf("retrigger", "thing", "one", "--handler", "create_fn")
         assert done.returncode == 0, done
@@ -185,7 +185,7 @@ def test_the_state_of_several_operators_is_not_removed_together() -> None:
         "other.example.com/last-handled-configuration": changed,
     }
     thing = {**THING, "metadata": {**THING["metadata"], "annotations": annotations}}  # type: ignore[dict-item]
-    with testing.sandbox(CRD, thing):
+    with testing.sandbox(CRD, thing, environ=True):
         assert state()["state"]["name"] == "changed", "the more urgent state"
         for command in (["release", "-y"], ["retrigger"]):
             done = kopf(command[0], "things", "one", *command[1:])
@@ -201,7 +201,7 @@ def test_json_has_no_control_characters() -> None:
     record = {"retries": 1, "delayed": "2099-01-02T03:04:05Z", "message": "a\x9b31m\u202eb\x7f"}
     annotations = {"kopf.zalando.org/create_fn": json.dumps(record)}
     thing = {**THING, "metadata": {**THING["metadata"], "annotations": annotations}}  # type: ignore[dict-item]
-    with testing.sandbox(CRD, thing):
+    with testing.sandbox(CRD, thing, environ=True):
         for arguments in (["get", "things"], ["explain", "thing", "one"]):
             done = kopf(*arguments, "-o", "json")
             assert "a\\u009b31m\\u202eb\\u007f" in done.stdout, done
@@ -233,7 +233,7 @@ def connect(url: urllib.parse.SplitResult, path: str | None = None) -> socket.so
 
 
 def test_page_is_served_beside_many_idle_connections() -> None:
-    with testing.sandbox(CRD), page("things") as url, contextlib.ExitStack() as stack:
+    with testing.sandbox(CRD, environ=True), page("things") as url, contextlib.ExitStack() as stack:
         stream = stack.enter_context(connect(url, "/api/stream"))
         assert stream.recv(1024).startswith(b"HTTP/1.1 200 OK")
         idle = [stack.enter_context(connect(url)) for _ in range(100)]

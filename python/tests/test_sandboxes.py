@@ -80,7 +80,7 @@ def test_environment_is_set_and_restored(
     monkeypatch.setenv("KUBECONFIG", "before")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "real.cluster")
     monkeypatch.delenv("KUBERNETES_SERVICE_PORT", raising=False)
-    with testing.sandbox() as cluster:
+    with testing.sandbox(environ=True) as cluster:
         path = pathlib.Path(os.environ["KUBECONFIG"])
         assert path.read_text() == "text"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -92,6 +92,82 @@ def test_environment_is_set_and_restored(
     assert "KUBERNETES_SERVICE_PORT" not in os.environ
     assert not path.exists()
     assert fake[0].stopped
+
+
+def test_environment_is_not_changed_by_default(
+    fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kopf._front.state import piggybacking
+
+    monkeypatch.setenv("KUBECONFIG", "before")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "real.cluster")
+    before = dict(os.environ)
+    assert piggybacking.sandbox_kubeconfig() is None
+    with testing.sandbox() as outer:
+        assert dict(os.environ) == before
+        assert piggybacking.sandbox_kubeconfig() == outer.kubeconfig
+        with testing.sandbox() as inner:
+            assert piggybacking.sandbox_kubeconfig() == inner.kubeconfig
+        with testing.sandbox(environ=True) as exported:
+            assert piggybacking.sandbox_kubeconfig() is None
+            assert os.environ["KUBECONFIG"] == exported.kubeconfig
+        assert piggybacking.sandbox_kubeconfig() == outer.kubeconfig
+    assert piggybacking.sandbox_kubeconfig() is None
+    assert dict(os.environ) == before
+
+
+HANDLERS = """
+import kopf
+
+@kopf.on.create("things")
+def fn(**_):
+    return "done"
+"""
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("logins", ["default", "none"])
+def test_operators_log_in_without_the_environment(
+    logins: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    registry = kopf.OperatorRegistry() if logins == "none" else None
+    command = ["run", "-A", "--standalone", str(tmp_path / "handlers.py")]
+    if registry is not None:
+        kopf.on.create("things", id="fn", registry=registry)(lambda **_: "done")
+        command = ["run", "-A", "--standalone"]
+    with testing.sandbox(CRD) as cluster, testing.KopfRunner(command, registry=registry, timeout=60):
+        cluster.create({"apiVersion": "kopf.dev/v1", "kind": "Thing", "metadata": {"name": "one"}})
+        cluster.wait("things", "one", lambda obj: obj.get("status", {}).get("fn") == "done")
+        cluster.delete("things", "one")
+        cluster.wait_deleted("things", "one")
+
+
+@pytest.mark.native
+def test_faults_and_actions_are_methods() -> None:
+    thing = {"apiVersion": "kopf.dev/v1", "kind": "Thing", "metadata": {"name": "one"}}
+    with testing.sandbox(CRD) as cluster:
+        first, second = cluster.add_faults(
+            {"fault": "error", "code": 409, "verbs": ["create"], "kind": "things", "times": 1},
+            {"fault": "error", "code": 500, "verbs": ["get"], "kind": "things"},
+        )
+        with pytest.raises(ClusterError) as error:
+            cluster.create(thing)
+        assert error.value.status == 409
+        cluster.create(thing)
+        assert len(cluster.faults()["rules"]) == 2
+        cluster.remove_faults(second)
+        assert cluster.get("things", "one")
+        cluster.remove_faults()
+        assert cluster.faults()["rules"] == []
+        assert first != second
+        cluster.kill_watches()
+        cluster.compact()
+        cluster.reset_connections()
+        assert cluster.get("things", "one")
+        with pytest.raises(ClusterError, match="unknown"):
+            cluster.add_faults({"fault": "wrong"})
 
 
 def test_manifests_are_files_folders_and_objects(
@@ -171,7 +247,7 @@ def test_imported_clients_use_the_new_kubeconfig(
 ) -> None:
     client = SimpleNamespace(KUBE_CONFIG_DEFAULT_LOCATION="before")
     monkeypatch.setitem(sys.modules, "kubernetes.config.kube_config", client)  # type: ignore[arg-type]
-    with testing.sandbox() as cluster:
+    with testing.sandbox(environ=True) as cluster:
         assert cluster.kubeconfig == client.KUBE_CONFIG_DEFAULT_LOCATION
     assert client.KUBE_CONFIG_DEFAULT_LOCATION == "before"
 

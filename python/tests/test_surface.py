@@ -20,7 +20,8 @@ RECORDED = json.loads(pathlib.Path(__file__).with_name("surface.json").read_text
 
 # Names that only this package has.
 ADDITIONS = {
-    "__engine__", "crd", "Conditions", "ApplyError", "apply_child", "apply_child_sync", "children",
+    "__engine__", "crd", "PrinterColumn", "Conditions", "AppliedChild", "ApplyError", "FieldConflict",
+    "apply_child", "children", "Requeue", "Trigger", "Triggers",
 }
 
 # Members that only this package has, or that have more arguments here.
@@ -64,6 +65,11 @@ ADDED_SETTINGS = {
     "leading.shards": "None",
     "leading.sharded_indices": "()",
     "leading.certificate_secret": "'auto'",
+    "networking.concurrency": "96",
+    "peering.sharing": "False",
+    "posting.queue_limit": "1000",
+    "queueing.max_bytes": "67108864",
+    "queueing.max_events": "1000",
 }
 
 # Parameters that only this package has.

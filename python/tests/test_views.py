@@ -25,6 +25,15 @@ DIFFERENT: dict[str, list[str]] = {
     'kopf.Body({"metadata": {"labels": None}}).meta.labels.get("a")': ["value", "None"],
     # A string is not a sequence of keys.
     'list(kopf.Body({"spec": "str"}).spec)': ["raises", "TypeError"],
+    # Unknown settings are noticed, and there are more known ones.
+    "s = kopf.OperatorSettings(); s.posting.unknown = 1; result = s.posting.unknown": [
+        "value", "1", "UserWarning",
+    ],
+    "dataclasses.asdict(kopf.OperatorSettings().peering)": [
+        "value",
+        "{'name': 'default', 'stealth': False, 'priority': 0, 'lifetime': 60, 'mandatory': False, "
+        "'standalone': False, 'clusterwide': False, 'sharing': False}",
+    ],
 }
 
 

@@ -21,7 +21,7 @@ from robots import CheckFailed, Checks, Robot, robot, until
 
 from kopf.testing import ClusterError
 
-PROGRAM = str(EXAMPLES / "python" / "18-typed" / "operator.py")
+PROGRAM = str(EXAMPLES / "python" / "18-typed" / "handlers.py")
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRD = f"{CRDS}/gateways.kopf.dev"
 

@@ -15,7 +15,7 @@ plane="$work/control-plane"
 export KUBECACHEDIR="$work/cache"
 cat >"$work/operator-python" <<END
 #!/bin/sh
-PYTHONPATH="$root/python" exec "$3" -m kopf "\$@" "$root/examples/python/06-peering/operator.py"
+PYTHONPATH="$root/python" exec "$3" -m kopf "\$@" "$root/examples/python/06-peering/handlers.py"
 END
 chmod +x "$work/operator-python"
 operators=("$2" "$work/operator-python")

@@ -184,7 +184,7 @@ def check_completeness(cases: list[Case], checks: Checks) -> None:
     """Checks that every example has a case."""
     examples = {
         f"{language}-{path.parent.name}"
-        for language, program in (("rust", "main.rs"), ("python", "operator.py"))
+        for language, program in (("rust", "main.rs"), ("python", "handlers.py"))
         for path in (EXAMPLES / language).glob(f"*/{program}")
     }
     missing = examples - {case.name for case in cases}

@@ -207,6 +207,7 @@ COMMON: dict[str, dict[str, Any]] = {
     "14-daemons": {"handled": has("metadata", "finalizers"), "act": says("inging")},
     "15-timers": {"handled": has("status", "count")},
     "16-indexing": {"handled": has("status", "look")},
+    "19-reconcile": {"handled": has("status", "synced")},
     "17-admission": {
         "rbac": ("--managed-webhooks", "auto.kopf.dev"),
         "handled": None,
@@ -302,7 +303,7 @@ def python() -> list[Case]:
     kopf = (sys.executable, "-m", "kopf")
 
     def case(name: str, variant: str = "", **options: Any) -> Case:
-        file = str(EXAMPLES / "python" / name / "operator.py")
+        file = str(EXAMPLES / "python" / name / "handlers.py")
         return Case(name=f"python-{name}{variant}", command=kopf, files=(file,), **options)
 
     return [
@@ -312,7 +313,7 @@ def python() -> list[Case]:
             name="python-12-embedded",
             # The file has the name of a module of the standard library.
             command=(sys.executable, "-P"),
-            files=(str(EXAMPLES / "python" / "12-embedded" / "operator.py"),),
+            files=(str(EXAMPLES / "python" / "12-embedded" / "handlers.py"),),
             like=case("01-minimal"),
             clusterwide=True,
             alone=True,

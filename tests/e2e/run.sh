@@ -63,7 +63,9 @@ if [ ! -e "$venv/complete" ]; then
 fi
 
 say "building the kopf command"
-cargo build --quiet --bin kopf --package kopf-cli --package kopf-examples --bins
+# With the whole workspace, the dependencies have the same features as for the tests, and are compiled once.
+mapfile -t examples < <(sed -nE '/^\[\[bin\]\]/{n;s/^name = "(.*)"$/--bin=\1/p}' examples/rust/Cargo.toml)
+cargo build --quiet --workspace --bin kopf "${examples[@]}"
 target="$(cargo metadata --format-version 1 --no-deps | "$python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')"
 
 # The same commands in Python. PYTHONPATH is not exported, because the original must not import our package.
@@ -73,7 +75,7 @@ PYTHONPATH="$root/python" exec "$package_venv/bin/python" -m kopf "\$@"
 END
 cat >"$work/operator-python" <<END
 #!/bin/sh
-exec "$work/kopf-python" "\$@" "$root/examples/python/06-peering/operator.py"
+exec "$work/kopf-python" "\$@" "$root/examples/python/06-peering/handlers.py"
 END
 chmod +x "$work/kopf-python" "$work/operator-python"
 

@@ -5,7 +5,7 @@ Usage: swapping.py KUBECONFIG OURS ORIGINAL
   OURS, ORIGINAL: Python interpreters with kopf-rs and with the original kopf.
 
 One operator (`swapping_operator.py`) serves objects in several states of handling: retries of a
-creation, sub-handlers, an update, a deletion, daemons. It is ended by SIGTERM or SIGKILL, the other
+creation, sub-handlers, an update, a reconcile handler, a deletion, daemons. It is ended by SIGTERM or SIGKILL, the other
 implementation continues, and in the end the first one again. What is recorded as finished must not
 be repeated, nothing may be lost, and nothing may be left on the objects.
 Each check prints "ok" or "FAILED"; the last line counts them.
@@ -36,12 +36,15 @@ FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
 LAST = "kopf.zalando.org/last-handled-configuration"
 #: Written by this package only. The original neither reads nor removes it.
 OURS_ONLY = "kopf.zalando.org/attempted-essences"
+#: The record of the reconcile handler, which the original does not have.
+SYNC = "kopf.zalando.org/sync"
 #: Objects and their cases.
 OBJECTS = {
     "retries": "retries",
     "subhandlers": "subhandlers",
     "update": "update",
     "downtime": "downtime",
+    "reconcile": "reconcile",
     "deletion": "deletion",
     "daemon": "daemon",
     "daemon-deleted-meanwhile": "daemon",
@@ -191,11 +194,11 @@ def is_steady(calls: list[dict[str, Any]], how: signal.Signals) -> bool:
     return retries[:1] == [0] and set(steps) <= {0, 1} and steps.count(0) == repeated <= 1
 
 
-def prepare(run: Run) -> None:
+def prepare(run: Run, who: str) -> None:
     """Brings all objects into the middle of handling."""
     for name, case in OBJECTS.items():
         run.create(name, case)
-    for name in ("update", "downtime"):
+    for name in ("update", "downtime", "reconcile"):
         run.until(f"{name} is created", lambda: run.is_handled(name))
     for name in ("deletion", "daemon", "daemon-deleted-meanwhile"):
         run.until(f"{name} has a finalizer", lambda: run.get(name)["metadata"].get("finalizers"))
@@ -210,6 +213,8 @@ def prepare(run: Run) -> None:
     ):
         run.until(f"{name}: {done} is done", lambda: run.record(name, done).get("success"))
         run.until(f"{name}: {waiting} waits", lambda: run.record(name, waiting).get("retries", 0))
+    if who == "ours":
+        run.until("sync is retried", lambda: run.record("reconcile", "sync").get("retries", 0))
     for name in ("daemon", "daemon-deleted-meanwhile"):
         run.until(f"{name} runs", lambda: run.calls(name, "guard"))
 
@@ -224,8 +229,12 @@ def complete(run: Run, who: str) -> None:
         ("daemon", "guard"),
     ):
         run.until(f"{name}: {waiting} is continued", lambda: run.calls(name, waiting, who))
+    if who == "ours":
+        run.until("sync is retried", lambda: run.calls("reconcile", "sync", who)[1:])
+    run.merge("reconcile", {"spec": {"field": "b"}})
+    run.until("reconcile is changed", lambda: run.calls("reconcile", "restamped", who))
     run.folder.joinpath("go").touch()
-    for name in ("retries", "subhandlers", "update", "downtime"):
+    for name in ("retries", "subhandlers", "update", "downtime", "reconcile"):
         run.until(f"{name} is handled", lambda: run.is_handled(name))
     for name in ("deletion", "daemon-deleted-meanwhile"):
         run.until(f"{name} is gone", lambda: run.get(name) is None)
@@ -243,6 +252,8 @@ def check(run: Run, checks: Checks, prefix: str, second: str, how: signal.Signal
         ("subhandlers", "parent/c"),
         ("update", "made"),
         ("update", "one"),
+        ("reconcile", "stamped"),
+        ("reconcile", "restamped"),
         ("deletion", "clean"),
     ):
         calls = run.calls(name, handler)
@@ -255,6 +266,10 @@ def check(run: Run, checks: Checks, prefix: str, second: str, how: signal.Signal
     ):
         calls = run.calls(name, handler)
         verdict(f"retries of {handler} are continued", is_steady(calls, how), calls)
+    calls = run.calls("reconcile", "sync")
+    verdict("retries of sync are continued", is_steady(calls, how), calls)
+    left = run.annotations("reconcile")
+    verdict("the original ignores the record of sync", (SYNC in left) == (second == "original"), left)
     verdict("no update is invented", not run.calls("retries", "never"), run.calls("retries", "never"))
     expected = [["change", ["spec", "field"], "a", "b"]]
     diffs = [call["diff"] for call in run.calls("update", "one") + run.calls("update", "two")]
@@ -292,9 +307,18 @@ def check_return(run: Run, checks: Checks, prefix: str, first: str, calls: int) 
     handlers = {json.loads(line)["handler"] for line in new}
     checks.verdict(
         f"{prefix}: the first one finds nothing to do",
-        handlers <= {"up", "guard", "guard-stopped"},
+        handlers <= {"up", "guard", "guard-stopped", "sync"},
         new,
     )
+    if first == "ours":
+        run.until("sync is done", lambda: SYNC not in run.annotations("reconcile"))
+        calls = run.calls("reconcile", "sync", first)
+        # The attempts continue where the other operator has found them.
+        checks.verdict(
+            f"{prefix}: the retries of sync are continued",
+            calls[-1]["triggers"] == ["resumed", "retried"] and calls[-1]["retry"] == len(calls) - 1,
+            calls,
+        )
     # Its next write removes the annotations that the other one ignores.
     run.merge("update", {"spec": {"field": "c"}})
     run.until("the next update is handled", lambda: run.is_handled("update"))
@@ -303,9 +327,9 @@ def check_return(run: Run, checks: Checks, prefix: str, first: str, calls: int) 
     again = [*run.calls("update", "one", first), *run.calls("update", "two", first)]
     again = [call for call in again if call["diff"] == [["change", ["spec", "field"], "b", "c"]]]
     checks.verdict(f"{prefix}: the next update is handled once", len(again) == 2, again)
-    for name in ("retries", "subhandlers", "update", "downtime", "daemon"):
+    for name in ("retries", "subhandlers", "update", "downtime", "reconcile", "daemon"):
         run.delete(name)
-    for name in ("retries", "subhandlers", "update", "downtime", "daemon"):
+    for name in ("retries", "subhandlers", "update", "downtime", "reconcile", "daemon"):
         run.until(f"{name} is gone", lambda: run.get(name) is None)
     checks.verdict(f"{prefix}: everything is gone", True)
 
@@ -316,7 +340,7 @@ def swap(run: Run, checks: Checks, kubeconfig: str, first: str, how: signal.Sign
     prefix = f"{first} to {second} by {how.name}"
     try:
         run.start(first, kubeconfig)
-        prepare(run)
+        prepare(run, first)
         run.end(how)
         run.merge("downtime", {"spec": {"field": "b"}})
         run.delete("daemon-deleted-meanwhile")

@@ -96,6 +96,25 @@ def changed(name, retry, diff, **_):
     note(name, "changed", retry, diff=plain(diff))
 
 
+@kopf.on.create(KIND, labels={"case": "reconcile"})
+def stamped(name, retry, **_):
+    note(name, "stamped", retry)
+
+
+@kopf.on.update(KIND, labels={"case": "reconcile"})
+def restamped(name, retry, diff, **_):
+    note(name, "restamped", retry, diff=plain(diff))
+
+
+# The original has no such handlers.
+if hasattr(kopf.on, "reconcile"):
+
+    @kopf.on.reconcile(KIND, labels={"case": "reconcile"})
+    def sync(name, retry, triggers, **_):
+        note(name, "sync", retry, triggers=sorted(map(str, triggers)))
+        wait()
+
+
 @kopf.on.delete(KIND, labels={"case": "deletion"})
 def clean(name, retry, **_):
     note(name, "clean", retry)

@@ -9,7 +9,7 @@ Each page has its own folder and its own sandbox, to which `KUBECONFIG` points:
 - A `log` block contains lines that `kopf run` has logged by now, without times and loggers.
 - A block whose first line is a comment with a file name, such as `# handlers.py`, is that file, and so is a block below
   a line with only the name (`` `handlers.py`: ``). `# handlers.py, continued` extends the file. The manifests of the
-  examples, `crd.yaml` and `obj.yaml`, exist as well.
+  examples, `crd.yaml` and `obj.yaml`, exist as well, and `bakery.yaml`, an object of the README.
 - `<!-- continues: PAGE -->` creates the files of another page first.
 - `<!-- sandbox: OPTIONS -->` sets the options of the sandbox; by default, it has the CRD of the examples.
 - `console,no_run` blocks are not run; `<!-- not run: REASON -->` above the block says why (`xtask guide` checks it).
@@ -36,7 +36,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MANIFESTS = [ROOT / "examples" / "crd.yaml", ROOT / "examples" / "obj.yaml"]
+MANIFESTS = [ROOT / "examples" / "crd.yaml", ROOT / "examples" / "obj.yaml", ROOT / "tests" / "guide" / "bakery.yaml"]
 PATIENCE = 40.0
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`]*)$")
@@ -55,7 +55,7 @@ VARIABLE = [
     r"token=[0-9a-f]+",
     r"/(?:tmp|run|root|home)/\S*kopf-\S+",
     r"\b(?:\d+(?:\.\d+)?(?:ms|[smhd]))+\b",
-    r"\b\d+(?:\.\d+)? (?:ms|s|min|h|seconds)\b",
+    r"\b\d+(?:\.\d+)? (?:ms|s|min|h|d|seconds)\b",
     r"\"resourceVersion\": ?\"\d+\"",
 ]
 VARIABLES = re.compile("|".join(VARIABLE) + "|…")

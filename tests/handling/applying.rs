@@ -81,14 +81,14 @@ fn children_are_written_only_if_something_changes() {
             let is_so = move |object: &Value| object["status"]["make"] == expected.as_str();
             stage.until("obj", &what, is_so).await;
         };
-        effect(0, Effect::Written).await;
+        effect(0, Effect::Created).await;
         stage.merge("obj", json!({"spec": {"n": 1}})).await;
         effect(1, Effect::Unchanged).await;
         assert_eq!(applications(stage), 1);
         stage
             .merge("obj", json!({"spec": {"n": 2, "size": "big"}}))
             .await;
-        effect(2, Effect::Written).await;
+        effect(2, Effect::Changed).await;
         // Fields of other managers stay. Their changes of own fields are overwritten only with
         // force.
         let path = stage.api.ns_path("configmaps/child");

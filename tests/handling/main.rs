@@ -51,6 +51,7 @@ mod peering;
 mod posting;
 mod progress;
 mod queueing;
+mod reconciling;
 mod restarts;
 mod results;
 mod retriggering;

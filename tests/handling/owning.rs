@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::front::{Declaration, done, gives, on, register, temporary};
 use crate::stage::{Stage, everywhere, is_handled, progress, sandboxed};
 
-async fn create_child(stage: &Stage, name: &str, owner: &Value) {
+pub(crate) async fn create_child(stage: &Stage, name: &str, owner: &Value) {
     let child = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"n": "0"},
         "metadata": {"name": name, "ownerReferences": [{
@@ -20,12 +20,12 @@ async fn create_child(stage: &Stage, name: &str, owner: &Value) {
     stage.api.created(&path, &child).await;
 }
 
-async fn change_child(stage: &Stage, name: &str, data: Value) {
+pub(crate) async fn change_child(stage: &Stage, name: &str, data: Value) {
     let path = stage.api.ns_path(&format!("configmaps/{name}"));
     stage.api.merged(&path, &json!({"data": data})).await;
 }
 
-async fn delete_child(stage: &Stage, name: &str) {
+pub(crate) async fn delete_child(stage: &Stage, name: &str) {
     let path = stage.api.ns_path(&format!("configmaps/{name}"));
     stage.api.deleted(&path).await;
 }

@@ -192,7 +192,7 @@ fn requests_of_unknown_handlers_and_invalid_requests_are_removed_with_a_warning(
         assert!(stage.log.has(
             "obj",
             "The request to retrigger [absent] is ignored: there is no such handler of creations, \
-             updates or resuming."
+             updates, resuming or reconciliation."
         ));
     });
 }

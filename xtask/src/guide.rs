@@ -13,11 +13,18 @@ const LENGTH: usize = 250;
 /// longer.
 const INTERNAL: &[&str] = &["docs/architecture.md"];
 
+/// The line above a block that shows what the Python block above it prints.
+const OUTPUT: &str = "<!-- output of the block above -->";
+
 /// Files that include pages as doc tests.
 const DOC_TESTS: &[&str] = &["examples/rust/src/lib.rs", "tests/src/lib.rs"];
 
 /// The page with a row for each chapter of the original's documentation.
 const MAP: &str = "docs/migrate/chapters.md";
+
+/// The alerts, and the page with a section for each of them.
+const ALERTS: &str = "deploy/prometheus/alerts.yaml";
+const RUNBOOK: &str = "docs/operate/runbook.md";
 
 /// The chapters of the original's documentation, in its order.
 const CHAPTERS: &[&str] = &[
@@ -106,6 +113,11 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
         problems.extend(doc_tests(name, text, &tests));
     }
     problems.extend(chapters(pages.get(MAP).copied().unwrap_or_default()));
+    let alerts = crate::read(&root.join(ALERTS))?;
+    problems.extend(runbook(
+        &alerts,
+        pages.get(RUNBOOK).copied().unwrap_or_default(),
+    ));
     Ok(problems)
 }
 
@@ -129,6 +141,8 @@ fn blocks(name: &str, text: &str) -> Vec<String> {
                 match usage(info) {
                     Use::Run | Use::Data => {}
                     Use::Shown if above.starts_with("<!-- not run: ") => {}
+                    // Compared with what the Python block above prints.
+                    Use::Shown if above == OUTPUT && info == "text" => {}
                     Use::Shown => problems.push(format!(
                         "{place}: the block is not run: say why in the line above, as in \
                          `<!-- not run: needs a cluster -->`, or let it run"
@@ -147,6 +161,29 @@ fn blocks(name: &str, text: &str) -> Vec<String> {
         }
     }
     problems
+}
+
+/// Returns the blocks that are not run, with their places and reasons.
+pub(crate) fn unrun(root: &Path) -> Result<Vec<String>> {
+    let pages = crate::links::pages(root)?;
+    let guide = pages
+        .iter()
+        .filter(|(name, _)| name.starts_with("docs/") || *name == "README.md");
+    Ok(guide.flat_map(|(name, text)| reasons(name, text)).collect())
+}
+
+fn reasons(name: &str, text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.iter().zip(lines.iter().skip(1)).enumerate();
+    pairs
+        .filter_map(|(index, (line, below))| {
+            let reason = line.trim_start().strip_prefix("<!-- not run: ")?;
+            let reason = reason.strip_suffix(" -->")?;
+            let info = below.trim_start().strip_prefix("```")?;
+            let language = info.split(',').next()?;
+            Some(format!("{name}:{}: {language}: {reason}", index + 2))
+        })
+        .collect()
 }
 
 /// Returns what the tests do with a block with this info string.
@@ -190,6 +227,31 @@ fn chapters(map: &str) -> Vec<String> {
         .collect()
 }
 
+/// Returns a problem for each alert without a section, or without a link to it, and for each section
+/// without an alert.
+fn runbook(alerts: &str, page: &str) -> Vec<String> {
+    let names: Vec<&str> = alerts
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("- alert: "))
+        .collect();
+    let sections: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .collect();
+    let mut problems = Vec::new();
+    for name in &names {
+        let link = format!("runbook: {RUNBOOK}#{}", name.to_lowercase());
+        if !sections.contains(name) || !alerts.contains(&link) {
+            problems.push(format!(
+                "{ALERTS}: the alert {name} needs a section in {RUNBOOK}, and `{link}`"
+            ));
+        }
+    }
+    let unknown = sections.iter().filter(|section| !names.contains(section));
+    problems.extend(unknown.map(|section| format!("{RUNBOOK}: {section:?} is no alert")));
+    problems
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +262,22 @@ mod tests {
         let problems = blocks("page.md", text);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].starts_with("page.md:1: "), "{problems:?}");
+    }
+
+    #[test]
+    fn blocks_that_are_not_run_are_listed() {
+        let text = "<!-- not run: needs y -->\n```console,no_run\n$ y\n```\n\n<!-- not run: of no block -->\n";
+        assert_eq!(reasons("page.md", text), ["page.md:2: console: needs y"]);
+    }
+
+    #[test]
+    fn outputs_need_no_reason() {
+        let text = "<!-- output of the block above -->\n```text\nx\n```\n";
+        assert_eq!(blocks("page.md", text), Vec::<String>::new());
+        assert_eq!(
+            blocks("page.md", &text.replace("text", "console,no_run")).len(),
+            1
+        );
     }
 
     #[test]
@@ -232,6 +310,16 @@ mod tests {
         assert!(doc_tests("docs/a.md", text, "A: \"docs/a.md\"").is_none());
         assert!(doc_tests("docs/a.md", text, "B: \"docs/b.md\"").is_some());
         assert!(doc_tests("docs/a.md", "```rust,ignore\n```\n", "").is_none());
+    }
+
+    #[test]
+    fn alerts_have_sections() {
+        let alerts =
+            "  - alert: KopfA\n    runbook: docs/operate/runbook.md#kopfa\n  - alert: KopfB\n";
+        let problems = runbook(alerts, "# Runbook\n\n## KopfA\n\n## KopfC\n");
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].contains("KopfB"), "{problems:?}");
+        assert!(problems[1].contains("KopfC"), "{problems:?}");
     }
 
     #[test]

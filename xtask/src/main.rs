@@ -2,12 +2,14 @@
 //! all of them. They never change a file.
 
 mod circles;
+mod differences;
 mod graph;
 mod guide;
 mod layers;
 mod links;
 mod notices;
 mod surface;
+mod tables;
 mod texts;
 mod voice;
 
@@ -43,8 +45,12 @@ enum Task {
     },
     /// Report public enums of errors and reasons that users can match exhaustively
     Surface,
+    /// Report tables of the reference that differ from the sources, and differences without tests
+    Tables,
     /// Report paths of this machine and private package registries in files
     Texts,
+    /// List the blocks of the guide that no test runs, with the reasons
+    Unrun,
     /// Report wordings that CONTRIBUTING.md rules out
     Voice,
 }
@@ -78,6 +84,12 @@ fn run(task: &Task) -> Result<Vec<String>> {
         let notices = notices::notices(&root, name)?;
         std::io::stdout().write_all(notices.as_bytes())?;
     }
+    if matches!(task, Task::Unrun) {
+        let mut stdout = std::io::stdout().lock();
+        for line in guide::unrun(&root)? {
+            writeln!(stdout, "{line}")?;
+        }
+    }
     if matches!(task, Task::Check | Task::Layers) {
         let rules = layers::Rules::parse(&read(&root.join("docs/architecture.md"))?)?;
         problems.extend(rules.check(&graph::Graph::of(&root)?));
@@ -100,6 +112,10 @@ fn run(task: &Task) -> Result<Vec<String>> {
     }
     if matches!(task, Task::Check | Task::Surface) {
         problems.extend(surface::check(&root)?);
+    }
+    if matches!(task, Task::Check | Task::Tables) {
+        problems.extend(tables::check(&root)?);
+        problems.extend(differences::check(&root)?);
     }
     if matches!(task, Task::Check | Task::Texts) {
         problems.extend(texts::check(&root)?);

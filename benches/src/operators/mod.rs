@@ -9,6 +9,7 @@ mod entry;
 mod handled;
 mod implementations;
 pub(crate) mod metrics;
+pub(crate) mod million;
 mod objects;
 mod python;
 pub(crate) mod quiet;
@@ -24,8 +25,8 @@ use kube::Client;
 use tempfile::TempDir;
 
 use self::handled::Handled;
-pub(crate) use self::implementations::Implementation;
 use self::implementations::Running;
+pub(crate) use self::implementations::{Implementation, sibling};
 use crate::load;
 use crate::report::{Report, Target, print_status};
 use crate::servers::ControlPlane;

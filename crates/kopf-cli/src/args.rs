@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kopf::cli::{FreezeArgs, PeeringArgs, ResumeArgs};
+use kopf_explore::command::ExploreOptions;
 use kopf_sandbox::ServiceUrl;
 use kopf_sandbox::simulation::Simulation;
 
-/// Tools for Kubernetes operators: project templates, a demo, a sandbox API server, and commands
-/// that pause running operators and inspect the objects they handle.
+/// Tools for Kubernetes operators: project templates, a demo, a sandbox API server, an explorer that
+/// finds bugs, and commands that pause running operators and inspect the objects they handle.
 #[derive(Debug, Parser)]
 #[command(name = "kopf", version, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -27,6 +28,7 @@ Set NO_COLOR to disable colours on a terminal. Output to a pipe has no colours."
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Sandbox(Box<SandboxOptions>),
+    Explore(Box<ExploreOptions>),
     Demo(DemoOptions),
     Freeze(Box<FreezeArgs>),
     Resume(Box<ResumeArgs>),
@@ -139,7 +141,7 @@ pub(crate) struct SandboxOptions {
     ///
     /// A list of rules such as {fault: error, code: 429, verbs: [patch], kind: configmaps,
     /// probability: 0.3}. The faults are error, latency, reset, halfOpen, compact, dropEvents,
-    /// delayEvents, cutWatch and freezeWatch. They can be changed at run time at
+    /// delayEvents, cutWatch, freezeWatch and lag. They can be changed at run time at
     /// /kopf-sandbox/faults.
     #[arg(long, value_name = "FILE")]
     pub(crate) faults: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! The `kopf` command. Parses the command line and runs one subcommand.
 //!
 //! Exit codes: 0 on success, 1 on failure, 2 on invalid usage; with `kopf sandbox … -- COMMAND`,
-//! that of the command.
+//! that of the command; with `kopf explore`, 1 is a finding.
 
 mod args;
 mod child;
@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => Some(("resume", args.order(&read))),
         Command::Peering(args) => return args.run(),
         Command::Inspect(command) => return ExitCode::from(kopf_inspect::run(command)),
+        Command::Explore(options) => return ExitCode::from(kopf_explore::command::run(options)),
         Command::Sandbox(_) | Command::Demo(_) | Command::New(_) => None,
     };
     if let Some((name, order)) = orders {
@@ -95,6 +96,7 @@ fn run(command: &Command, terminal: &Screen) -> Result<ExitCode, Failure> {
         }
         // Handled by `main`: they have their own runtime and log.
         Command::Freeze(_)
+        | Command::Explore(_)
         | Command::Resume(_)
         | Command::Peering(_)
         | Command::New(_)

@@ -92,5 +92,6 @@ pub mod storage;
 pub mod sync;
 #[doc(hidden)]
 pub mod timestamp;
+pub mod trigger;
 #[doc(hidden)]
 pub mod wording;

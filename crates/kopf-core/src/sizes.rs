@@ -65,17 +65,30 @@ pub fn annotations_after(body: &Body, patch: &Patch) -> Map<String, Value> {
     all
 }
 
-/// Returns the size of the annotations of an object after the patch, as the API server counts it.
-pub fn annotations_size(body: &Body, patch: &Patch) -> usize {
-    size_of_annotations(&annotations_after(body, patch))
+/// Returns the size of the annotations of an object after patches, without their functions, as the API
+/// server counts it.
+pub fn annotations_size(body: &Body, patches: &[&Patch]) -> usize {
+    let patched = patches
+        .iter()
+        .filter_map(|patch| patched_annotations(patch));
+    let mut layers = std::iter::once(body.annotations()).chain(patched);
+    let mut size = 0;
+    while let Some(layer) = layers.next() {
+        let is_replaced = |key: &str| layers.clone().any(|later| later.contains_key(key));
+        let kept = layer.iter().filter(|(key, _)| !is_replaced(key));
+        size += kept.map(size_of_annotation).sum::<usize>();
+    }
+    size
 }
 
 /// Returns the size of annotations, as the API server counts it.
 pub fn size_of_annotations(annotations: &Map<String, Value>) -> usize {
-    let sizes = annotations
-        .iter()
-        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len));
-    sizes.sum()
+    annotations.iter().map(size_of_annotation).sum()
+}
+
+/// Returns the size of an annotation; zero if it is removed.
+fn size_of_annotation((key, value): (&String, &Value)) -> usize {
+    value.as_str().map_or(0, |text| key.len() + text.len())
 }
 
 /// Returns the annotations in a patch.
@@ -124,9 +137,14 @@ mod tests {
     fn annotations_are_counted_as_they_will_be() {
         let body = Body::new(json!({"metadata": {"annotations": {"a": "123", "b": "4"}}}));
         let mut patch = Patch::default();
-        assert_eq!(annotations_size(&body, &patch), 6);
+        assert_eq!(annotations_size(&body, &[&patch]), 6);
         patch.annotations_mut().insert("b".to_owned(), json!(null));
         patch.annotations_mut().insert("c".to_owned(), json!("56"));
-        assert_eq!(annotations_size(&body, &patch), 4 + 3);
+        assert_eq!(annotations_size(&body, &[&patch]), 4 + 3);
+        let mut later = Patch::default();
+        later.annotations_mut().insert("c".to_owned(), json!("7"));
+        assert_eq!(annotations_size(&body, &[&patch, &later]), 4 + 2);
+        let after = annotations_after(&body, &patch);
+        assert_eq!(size_of_annotations(&after), 4 + 3);
     }
 }

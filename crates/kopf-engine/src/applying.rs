@@ -30,8 +30,10 @@ pub struct Applied {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Effect {
-    /// The manifest was sent: the child was created or changed.
-    Written,
+    /// The child did not exist, and was created.
+    Created,
+    /// The manifest was sent to the existing child.
+    Changed,
     /// Nothing was sent: the child has been applied before, and no field was changed since.
     Unchanged,
 }
@@ -103,21 +105,23 @@ pub async fn apply_child(
         }
         refused(describe(&kind, &child), error)
     };
-    if let Some((object, order)) = target.get_in_order().await.map_err(failed)?
-        && child.is_applied_to(&object)
-    {
-        return Ok(Applied {
-            object,
-            order,
-            effect: Effect::Unchanged,
-        });
-    }
+    let effect = match target.get_in_order().await.map_err(failed)? {
+        Some((object, order)) if child.is_applied_to(&object) => {
+            return Ok(Applied {
+                object,
+                order,
+                effect: Effect::Unchanged,
+            });
+        }
+        Some(_) => Effect::Changed,
+        None => Effect::Created,
+    };
     let applied = target.apply(manager, ownership, child.manifest()).await;
     let (object, order) = applied.map_err(failed)?;
     Ok(Applied {
         object,
         order,
-        effect: Effect::Written,
+        effect,
     })
 }
 

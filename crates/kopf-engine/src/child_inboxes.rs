@@ -37,10 +37,20 @@ pub(crate) struct Inbox {
     arrival: Notify,
 }
 
+/// A child to be shown to its owner.
+#[derive(Debug, Clone)]
+pub(crate) struct ChangedChild {
+    pub(crate) object: Arc<OwnedObject>,
+    /// The version was not known before. Repeated listings bring known ones.
+    pub(crate) is_news: bool,
+    /// `false` if the object has lost this owner.
+    pub(crate) is_owned: bool,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     /// The children by their owners.
-    children: HashMap<Identity, Vec<Arc<OwnedObject>>>,
+    children: HashMap<Identity, Vec<ChangedChild>>,
     /// Owners to notify.
     fresh: HashSet<Identity>,
     /// The existing children by their owners, in the order of their last changes.
@@ -115,16 +125,17 @@ impl Inbox {
         owner.is_of(&self.resource) && (namespace.is_none() || namespace == child.namespace())
     }
 
-    /// Adds a child of these owners, replacing an older version of it.
+    /// Adds a child of these owners, replacing an older version of it. The owners that it has lost are
+    /// notified too.
     fn post(&self, owners: Vec<Identity>, child: &Arc<OwnedObject>) {
         let mut inner = self.inner.lock();
-        for owner in &owners {
-            let children = inner.children.entry(owner.clone()).or_default();
-            children.retain(|other| !other.is_same(child));
-            children.push(Arc::clone(child));
+        for owner in inner.former(&owners, child) {
+            inner.post(&owner, child, false);
         }
-        inner.fresh.extend(owners.iter().cloned());
-        let is_fresh = !owners.is_empty();
+        for owner in &owners {
+            inner.post(owner, child, true);
+        }
+        let is_fresh = !inner.fresh.is_empty();
         inner.note(owners, child);
         drop(inner);
         if is_fresh {
@@ -143,7 +154,7 @@ impl Inbox {
     }
 
     /// Takes the changed children of an owner, in the order of their changes.
-    pub(crate) fn take(&self, owner: &Identity) -> Vec<Arc<OwnedObject>> {
+    pub(crate) fn take(&self, owner: &Identity) -> Vec<ChangedChild> {
         let mut inner = self.inner.lock();
         inner.children.remove(owner).unwrap_or_default()
     }
@@ -152,7 +163,7 @@ impl Inbox {
     pub(crate) fn drop_deleted(&self, owner: &Identity) {
         let mut inner = self.inner.lock();
         if let Some(children) = inner.children.get_mut(owner) {
-            children.retain(|child| child.event != EventType::Deleted);
+            children.retain(|child| child.is_owned && child.object.event != EventType::Deleted);
             if children.is_empty() {
                 inner.children.remove(owner);
             }
@@ -168,10 +179,43 @@ impl Inbox {
 }
 
 impl Inner {
+    /// Returns the owners that an object had in its last version, and has no more.
+    fn former(&self, owners: &[Identity], child: &OwnedObject) -> Vec<Identity> {
+        let former = self.owners.get(&identity(child)).into_iter().flatten();
+        let former = former.filter(|owner| !owners.contains(owner));
+        former.cloned().collect()
+    }
+
+    /// Adds a child of an owner, replacing an older version of it.
+    fn post(&mut self, owner: &Identity, child: &Arc<OwnedObject>, is_owned: bool) {
+        let mut is_news = !is_owned || !self.knows(owner, child);
+        let children = self.children.entry(owner.clone()).or_default();
+        children.retain(|other| {
+            let is_same = other.object.is_same(child);
+            is_news |= is_same && other.is_news;
+            !is_same
+        });
+        children.push(ChangedChild {
+            object: Arc::clone(child),
+            is_news,
+            is_owned,
+        });
+        self.fresh.insert(owner.clone());
+    }
+
+    /// Returns `true` if this version of a child is known.
+    fn knows(&self, owner: &Identity, child: &OwnedObject) -> bool {
+        let mut existing = self.existing.get(owner).into_iter().flatten();
+        let version = child.body.resource_version();
+        child.event != EventType::Deleted
+            && version.is_some()
+            && existing
+                .any(|known| known.is_same(child) && known.body.resource_version() == version)
+    }
+
     /// Updates the existing children. A child can have lost owners, or be deleted.
     fn note(&mut self, mut owners: Vec<Identity>, child: &Arc<OwnedObject>) {
-        let body = &child.body;
-        let identity = Identity::new(body.uid(), body.namespace(), body.name());
+        let identity = identity(child);
         if child.event == EventType::Deleted {
             owners.clear();
         }
@@ -191,6 +235,11 @@ impl Inner {
             self.owners.insert(identity, owners);
         }
     }
+}
+
+fn identity(child: &OwnedObject) -> Identity {
+    let body = &child.body;
+    Identity::new(body.uid(), body.namespace(), body.name())
 }
 
 #[cfg(test)]
@@ -247,10 +296,36 @@ mod tests {
         let events: Vec<_> = inbox
             .take(&owner("u1"))
             .iter()
-            .map(|child| child.event)
+            .map(|child| child.object.event)
             .collect();
         assert_eq!(events, [EventType::Added, EventType::Modified]);
         assert!(inbox.take(&owner("u1")).is_empty() && inbox.take_fresh().is_empty());
+    }
+
+    #[test]
+    fn repeated_versions_are_no_news() {
+        let inboxes = ChildInboxes::default();
+        let inbox = inboxes.open(things(), None);
+        let news = || {
+            let children = inbox.take(&owner("u1")).into_iter();
+            children.map(|child| child.is_news).collect::<Vec<_>>()
+        };
+        let version = |version: &str, event| {
+            let child = child("c1", "u1", event);
+            let mut body = child.body.value().clone();
+            body["metadata"]["resourceVersion"] = json!(version);
+            let resource = Arc::clone(&child.resource);
+            Arc::new(OwnedObject::new(resource, event, Body::new(body)))
+        };
+        inboxes.report(&version("1", EventType::Listed));
+        inboxes.report(&version("1", EventType::Listed));
+        assert_eq!(news(), [true], "it was not taken before");
+        inboxes.report(&version("1", EventType::Listed));
+        assert_eq!(news(), [false]);
+        inboxes.report(&version("2", EventType::Listed));
+        assert_eq!(news(), [true]);
+        inboxes.report(&version("2", EventType::Deleted));
+        assert_eq!(news(), [true]);
     }
 
     #[test]
@@ -290,7 +365,14 @@ mod tests {
         ];
         assert_eq!(seen("u1"), expected);
 
+        inbox.take_fresh();
         inboxes.report(&child("c1", "u2", EventType::Modified));
+        assert_eq!(
+            inbox.take_fresh(),
+            HashSet::from([owner("u1"), owner("u2")])
+        );
+        let taken = ["u1", "u2"].map(|uid| inbox.take(&owner(uid)));
+        assert!(!taken[0][0].is_owned && taken[0][0].is_news && taken[1][0].is_owned);
         assert_eq!(seen("u1"), [(c2, EventType::Added)], "it has another owner");
         assert_eq!(seen("u2"), [(c1, EventType::Modified)]);
         inboxes.report(&child("c1", "u2", EventType::Deleted));

@@ -377,14 +377,11 @@ impl PatchLog {
     /// not in the schema.
     fn verify(&self, payload: &Value, response: &PatchResponse) {
         let mut differences = Vec::new();
+        let stored = response.part().value();
         for (key, sent) in payload.as_object().into_iter().flatten() {
-            if key != "metadata" {
+            if key != "metadata" && stored.get(key) != Some(sent) {
                 let sent = json!({ key: sent });
-                differences.extend(
-                    inconsistencies(&sent, response.part().value())
-                        .iter()
-                        .cloned(),
-                );
+                differences.extend(inconsistencies(&sent, stored).iter().cloned());
             }
         }
         let mut differences: Diff = differences.into_iter().collect();

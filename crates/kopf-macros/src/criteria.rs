@@ -12,6 +12,7 @@ use crate::arguments::{MapLiteral, Named, OptionValue};
 use crate::durations;
 use crate::literals;
 use crate::options::{Macro, SELECTING};
+use crate::selector;
 
 /// Returns the calls that follow the declaration: `.retries(3).label("a", PRESENT)`.
 pub(crate) fn expand(on: Macro, named: &[Named]) -> syn::Result<TokenStream> {
@@ -100,6 +101,7 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
         | "interval"
         | "idle"
         | "initial_delay" => durations::option(&name, value)?,
+        "every" => durations::period(&name, value)?,
         "retries" => {
             literals::check_count(&name, value)?;
             value.to_token_stream()
@@ -112,13 +114,14 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
             literals::check_operation(&name, value)?;
             value.to_token_stream()
         }
-        "optional" | "deleted" | "sharp" | "persistent" | "side_effects" | "ignore_failures" => {
+        "optional" | "deleted" | "sharp" | "persistent" | "side_effects" | "ignore_failures"
+        | "finalizer" => {
             literals::check_flag(&name, value)?;
             value.to_token_stream()
         }
         "owns" => {
             literals::check_list(&name, value)?;
-            value.to_token_stream()
+            selector::list(value)
         }
         "when" => {
             literals::check_function(&name, value)?;

@@ -40,6 +40,21 @@ pub(crate) fn option(name: &str, value: &Expr) -> syn::Result<TokenStream> {
     duration.ok_or_else(|| wrong(name, FORMS, value))
 }
 
+/// Returns the duration of an option that must not be zero.
+pub(crate) fn period(name: &str, value: &Expr) -> syn::Result<TokenStream> {
+    let is_zero = match literals::literal(value) {
+        Some(Lit::Str(text)) => milliseconds(&text.value()) == Some(0),
+        Some(Lit::Int(number)) => number.base10_parse::<u64>().is_ok_and(|number| number == 0),
+        _ => false,
+    };
+    if is_zero {
+        let message =
+            format!("`{name}` must be greater than 0; omit it to be called for changes only");
+        return Err(syn::Error::new_spanned(value, message));
+    }
+    option(name, value)
+}
+
 fn literal(text: &LitStr) -> Option<TokenStream> {
     let milliseconds = milliseconds(&text.value())?;
     Some(quote_spanned!(expanded(text.span())=>
@@ -91,6 +106,22 @@ mod tests {
         ] {
             assert_eq!(milliseconds(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn periods_are_not_zero() {
+        let text = |text: &str| {
+            let period = period("every", &syn::parse_str(text).unwrap());
+            period.map(drop).map_err(|error| error.to_string())
+        };
+        for accepted in ["\"5m\"", "300", "0.5", "LIMIT"] {
+            assert_eq!(text(accepted), Ok(()));
+        }
+        for zero in ["\"0s\"", "0", "\"0h0m\""] {
+            let expected = "`every` must be greater than 0; omit it to be called for changes only";
+            assert_eq!(text(zero), Err(expected.to_owned()));
+        }
+        assert!(text("\"often\"").is_err());
     }
 
     #[test]

@@ -83,7 +83,9 @@ pub(crate) fn declared(handlers: TokenStream, item: &TokenStream) -> TokenStream
 
         impl ::kopf::on::Attributed for #ident {
             fn handlers() -> ::std::vec::Vec<::kopf::on::AnyHandler> {
-                ::std::vec![#(::std::convert::Into::into(#handlers)),*]
+                ::kopf::__private::attributed::<Self>(::std::vec![
+                    #(::std::convert::Into::into(#handlers)),*
+                ])
             }
         }
 

@@ -58,6 +58,14 @@ pub fn field(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Field, arguments.into(), &item.into()).into()
 }
 
+/// Calls the function whenever an object may differ from its desired state.
+///
+/// The options are described at the function of the same name, `kopf::on::reconcile`.
+#[proc_macro_attribute]
+pub fn reconcile(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Reconcile, arguments.into(), &item.into()).into()
+}
+
 /// Calls the function on every event of an object.
 ///
 /// The options are described at the function of the same name, `kopf::on::event`.

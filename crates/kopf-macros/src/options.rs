@@ -10,6 +10,7 @@ pub(crate) enum Macro {
     Delete,
     Resume,
     Field,
+    Reconcile,
     Event,
     Child,
     Validate,
@@ -26,12 +27,13 @@ pub(crate) enum Macro {
 
 impl Macro {
     /// The macros for objects.
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Create,
         Self::Update,
         Self::Delete,
         Self::Resume,
         Self::Field,
+        Self::Reconcile,
         Self::Event,
         Self::Child,
         Self::Validate,
@@ -55,6 +57,7 @@ impl Macro {
             Self::Delete => "delete",
             Self::Resume => "resume",
             Self::Field => "field",
+            Self::Reconcile => "reconcile",
             Self::Event => "event",
             Self::Child => "child",
             Self::Validate => "validate",
@@ -92,7 +95,12 @@ impl Macro {
     fn is_change(self) -> bool {
         matches!(
             self,
-            Self::Create | Self::Update | Self::Delete | Self::Resume | Self::Field
+            Self::Create
+                | Self::Update
+                | Self::Delete
+                | Self::Resume
+                | Self::Field
+                | Self::Reconcile
         )
     }
 
@@ -101,6 +109,7 @@ impl Macro {
         match self {
             Self::Login => "credentials",
             Self::Index => "entries",
+            Self::Reconcile => "requeue",
             _ => "outcome",
         }
     }
@@ -115,8 +124,12 @@ impl Macro {
                 || CONVERTING.contains(&option)
                 || option == "persistent";
         }
+        if self == Self::Reconcile && FIELDS.contains(&option) {
+            return false;
+        }
         SELECTING.contains(&option)
             || COMMON.contains(&option)
+            || (RECONCILING.contains(&option) && self == Self::Reconcile)
             || (RETRYING.contains(&option) && !self.is_called_once())
             || (ADMITTING.contains(&option) && self.is_admission())
             || (CHANGING.contains(&option) && matches!(self, Self::Update | Self::Field))
@@ -193,6 +206,12 @@ const ACTIVITIES: &[&str] = &["id", "param", "registry"];
 
 const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 
+/// Options by a field, which reconcile handlers do not have: they are for whole objects.
+const FIELDS: &[&str] = &["field", "value"];
+
+/// Options of reconcile handlers.
+const RECONCILING: &[&str] = &["every", "finalizer"];
+
 const CHANGING: &[&str] = &["old", "new"];
 
 const SPECIAL: &[&str] = &["optional", "deleted", "initial_delay", "owns", "parent"];
@@ -227,7 +246,16 @@ pub(crate) fn is_option(name: &str) -> bool {
 
 fn all() -> impl Iterator<Item = &'static str> {
     [
-        SELECTING, COMMON, RETRYING, CHANGING, SPECIAL, STOPPING, TIMING, ADMITTING, CONVERTING,
+        SELECTING,
+        COMMON,
+        RETRYING,
+        CHANGING,
+        SPECIAL,
+        RECONCILING,
+        STOPPING,
+        TIMING,
+        ADMITTING,
+        CONVERTING,
     ]
     .into_iter()
     .flatten()
@@ -273,6 +301,9 @@ mod tests {
         assert!(Macro::Create.accepts("owns") && !Macro::Event.accepts("owns"));
         assert!(Macro::Child.accepts("parent") && !Macro::Child.accepts("retries"));
         assert!(!Macro::Create.accepts("parent"));
+        assert!(Macro::Reconcile.accepts("every") && Macro::Reconcile.accepts("owns"));
+        assert!(!Macro::Reconcile.accepts("field") && !Macro::Reconcile.accepts("old"));
+        assert!(Macro::Reconcile.accepts("when") && !Macro::Create.accepts("every"));
         assert!(Macro::Convert.accepts("source") && Macro::Convert.accepts("persistent"));
         assert!(!Macro::Convert.accepts("labels") && !Macro::Create.accepts("target"));
         assert!(Macro::Startup.accepts("id") && Macro::Probe.accepts("retries"));

@@ -69,6 +69,23 @@ pub(crate) fn expand(on: Macro, arguments: &Arguments) -> syn::Result<TokenStrea
     Ok(quote!(#base #keyword_calls))
 }
 
+/// Returns a list of resources, some of which may be types.
+pub(crate) fn list(value: &Expr) -> TokenStream {
+    let Expr::Array(list) = value else {
+        return value.to_token_stream();
+    };
+    let selects = list.elems.iter().map(|element| {
+        let place = literals::expanded(element.span());
+        if let Ok(Positional::Type(path)) = syn::parse2(element.to_token_stream()) {
+            let none = quote!(::std::option::Option::None);
+            quote_spanned!(place=> ::kopf::__private::select_kind::<#path>(#none))
+        } else {
+            quote_spanned!(place=> ::kopf::__private::select_from(#element))
+        }
+    });
+    quote!([#(#selects),*])
+}
+
 fn check_positional(on: Macro, positional: &Positional) -> syn::Result<()> {
     let complain = |message: String| Err(syn::Error::new_spanned(positional, message));
     match positional {

@@ -9,6 +9,7 @@ use kopf_core::cause::{Cause, Change};
 use kopf_core::key_order::KeyOrder;
 use kopf_core::outcome::{Attachment, HandlerError};
 use kopf_core::reference::ObjectReference;
+use kopf_core::trigger::{Requeue, Trigger};
 use kopf_core::wording::Level;
 use kopf_engine::applying::FieldOwnership;
 use kopf_engine::invocation::{
@@ -437,6 +438,22 @@ impl PyCall {
         self.call()?.slot.put(credentials);
         self.job()?.finish(Ok(None));
         Ok(())
+    }
+
+    /// Ends the call of a reconcile handler with its request for another call.
+    fn finish_requeue(&self, after: Option<f64>) -> PyResult<()> {
+        if let Some(after) = after {
+            let delay = Duration::try_from_secs_f64(after.max(0.0)).unwrap_or(Duration::MAX);
+            self.call()?.slot.put(Requeue::after(delay));
+        }
+        self.job()?.finish(Ok(None));
+        Ok(())
+    }
+
+    /// Returns the names of the reasons of the call of a reconcile handler.
+    fn triggers(&self) -> PyResult<Vec<&'static str>> {
+        let triggers = self.call()?.triggers.iter();
+        Ok(triggers.map(Trigger::as_str).collect())
     }
 
     /// Ends the call with an error.

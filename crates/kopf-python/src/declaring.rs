@@ -10,7 +10,7 @@ use kopf_core::field::FieldPath;
 use kopf_core::filter::Filters;
 use kopf_core::handler::{
     Activity, Cancellation, Conversion, ErrorsMode, FunctionId, HandlerKind, HandlerSpec,
-    InitialDelay, Retrying, Timing, Webhook,
+    InitialDelay, Reconciliation, Retrying, Timing, Webhook,
 };
 use kopf_core::outcome::HandlerError;
 use kopf_core::selector::{Predicate, Selector, SelectorSpec};
@@ -186,6 +186,10 @@ pub(crate) fn kind(spec: &Bound<'_, PyDict>) -> PyResult<HandlerKind> {
             interval: seconds(spec, "interval")?,
             sharp: flag("sharp")?,
             idle: seconds(spec, "idle")?,
+        }),
+        "reconcile" => HandlerKind::Reconcile(Reconciliation {
+            every: seconds(spec, "every")?,
+            finalizer: flag("finalizer")?,
         }),
         "convert" => HandlerKind::Convert,
         "validating" => HandlerKind::Admission(WebhookType::Validating),

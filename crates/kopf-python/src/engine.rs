@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
+#[cfg(feature = "sandbox")]
+use kopf_client::Client;
 use kopf_core::failure::describe;
 use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::outcome::Attachment;
@@ -19,6 +21,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use tracing::Dispatch;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -37,6 +40,8 @@ use crate::raised::Raised;
 #[cfg(feature = "sandbox")]
 use crate::sandboxing::Sandbox;
 use crate::settings;
+#[cfg(feature = "sandbox")]
+use crate::virtual_time::VirtualTime;
 
 /// An operator.
 #[pyclass(frozen, weakref, module = "kopf._kopf")]
@@ -109,6 +114,14 @@ impl Engine {
         let operator = self.operator(&startup, given, options)?;
         let (front, stop) = (Arc::clone(&self.front), self.stop.clone());
         let thread = std::thread::Builder::new().name("kopf".to_owned());
+        #[cfg(feature = "sandbox")]
+        if let Some(sandbox) = get::<Py<Sandbox>>(options, "virtual")? {
+            let (time, client) = sandbox.get().virtual_time()?;
+            let thread =
+                thread.spawn(move || run_virtually(operator, client, &front, stop, &time))?;
+            *self.thread.lock() = Some(thread);
+            return Ok(());
+        }
         let thread = thread.spawn(move || run(operator, &front, stop))?;
         *self.thread.lock() = Some(thread);
         Ok(())
@@ -252,8 +265,6 @@ pub(crate) fn scope(options: &Bound<'_, PyDict>) -> PyResult<Scope> {
 
 /// Runs the engine in the current thread.
 fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
-    let _guard = tracing::dispatcher::set_default(&front.dispatch);
-    front.queue.set_engine();
     let queue = Arc::clone(&front.queue);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -261,16 +272,7 @@ fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
         .build();
     match runtime {
         Ok(runtime) => {
-            let _ = front.runtime.set(runtime.handle().clone());
-            let outcome = runtime.block_on(operator.run(Access::Login, stop));
-            let outcome = outcome.map_err(|error| {
-                let exception = Raised::find(&error).map(|raised| raised.exception().clone());
-                (kind_of(&error), describe(&error), exception)
-            });
-            report_end(front, outcome);
-            // Until the loop has ended, it polls tasks of this runtime, such as requests of handlers
-            // that ignore their cancellation.
-            runtime.block_on(front.queue.closed());
+            serve(&runtime, operator, Access::Login, front, stop);
             // Hanging name lookups must not delay the end.
             runtime.shutdown_background();
         }
@@ -279,6 +281,50 @@ fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
             report_end(front, Err(("os", message, None)));
         }
     }
+}
+
+/// Runs the engine in the thread of a sandbox with virtual time, and waits for its end.
+#[cfg(feature = "sandbox")]
+fn run_virtually(
+    operator: Operator,
+    client: Client,
+    front: &Arc<Front>,
+    stop: CancellationToken,
+    time: &Arc<VirtualTime>,
+) {
+    let operator = operator.clock(time.clock());
+    let served = Arc::clone(front);
+    let is_run = time.run(
+        &front.queue,
+        Box::new(move |runtime| serve(runtime, operator, Access::Client(client), &served, stop)),
+    );
+    if !is_run {
+        let message = "the sandbox with virtual time has another operator, or is stopped: run one \
+                       operator at a time";
+        report_end(front, Err(("operator", message.to_owned(), None)));
+    }
+}
+
+/// Runs the engine on a runtime until the event loop has ended.
+fn serve(
+    runtime: &Runtime,
+    operator: Operator,
+    access: Access,
+    front: &Arc<Front>,
+    stop: CancellationToken,
+) {
+    let _guard = tracing::dispatcher::set_default(&front.dispatch);
+    front.queue.set_engine();
+    let _ = front.runtime.set(runtime.handle().clone());
+    let outcome = runtime.block_on(operator.run(access, stop));
+    let outcome = outcome.map_err(|error| {
+        let exception = Raised::find(&error).map(|raised| raised.exception().clone());
+        (kind_of(&error), describe(&error), exception)
+    });
+    report_end(front, outcome);
+    // Until the loop has ended, it polls tasks of this runtime, such as requests of handlers that
+    // ignore their cancellation.
+    runtime.block_on(front.queue.closed());
 }
 
 /// The kind of an error, its message, and the exception that caused it.

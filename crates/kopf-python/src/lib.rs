@@ -16,6 +16,8 @@ mod convert;
 mod declaring;
 mod drain;
 mod engine;
+#[cfg(feature = "sandbox")]
+mod exploring;
 mod filters;
 mod front;
 mod hosting;
@@ -38,6 +40,8 @@ mod shipping;
 mod stopping;
 mod storages;
 mod traces;
+#[cfg(feature = "sandbox")]
+mod virtual_time;
 mod webhooks;
 
 /// The native part of `kopf`.
@@ -53,6 +57,9 @@ mod _kopf {
     use crate::convert::is_json;
     #[pymodule_export]
     use crate::engine::{Engine, check_endpoint, check_namespace, py_logger_names};
+    #[cfg(feature = "sandbox")]
+    #[pymodule_export]
+    use crate::exploring::explore;
     #[pymodule_export]
     use crate::inspecting::inspect;
     #[pymodule_export]

@@ -164,6 +164,13 @@ impl Queue {
         }
     }
 
+    /// Returns `true` if the loop has nothing to drain.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.entries.is_empty() && matches!(state.phase, Phase::Armed | Phase::Closed)
+    }
+
     /// Clears the signal. Later entries do not signal until the drain ends.
     pub(crate) fn begin_drain(&self) {
         // There is one byte per signal and one signal per drain, so one call reads everything.

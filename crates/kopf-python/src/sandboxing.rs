@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::Client;
@@ -15,11 +16,12 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinSet;
 
 use crate::convert::to_python;
 use crate::declaring::get;
+use crate::virtual_time::{Advance, VirtualTime};
 
 /// Threads that serve requests. With one, a costly request would delay all others.
 const WORKERS: usize = 4;
@@ -38,11 +40,13 @@ pub(crate) struct Sandbox {
     manifests: Manifests,
     /// Objects to store unchanged.
     dumps: Manifests,
+    is_virtual: bool,
     running: Mutex<Option<Running>>,
+    advance: Mutex<Option<Arc<Advance>>>,
 }
 
 struct Running {
-    runtime: Runtime,
+    place: Place,
     sandbox: kopf_sandbox::Sandbox,
     listening: Listening,
     /// Served pages of `kopf ui`.
@@ -51,10 +55,64 @@ struct Running {
     page: Option<PageHandle>,
 }
 
+/// Where a server runs.
+enum Place {
+    /// In threads of its own.
+    Threads(Runtime),
+    /// In one thread with its operator.
+    Virtual(Arc<VirtualTime>, Handle),
+}
+
+impl Place {
+    fn open(is_virtual: bool) -> Result<Self, AnyError> {
+        if is_virtual {
+            let time = VirtualTime::start()?;
+            let handle = time.handle().ok_or("the runtime is not started")?;
+            return Ok(Self::Virtual(time, handle));
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .thread_name("kopf-sandbox")
+            .enable_all()
+            .build()?;
+        Ok(Self::Threads(runtime))
+    }
+
+    fn handle(&self) -> &Handle {
+        match self {
+            Self::Threads(runtime) => runtime.handle(),
+            Self::Virtual(_, handle) => handle,
+        }
+    }
+
+    fn close(self) {
+        match self {
+            Self::Threads(runtime) => runtime.shutdown_background(),
+            Self::Virtual(time, _) => time.stop(),
+        }
+    }
+}
+
 impl Sandbox {
     /// Returns the page of the operator.
     pub(crate) fn page(&self) -> Option<PageHandle> {
         self.running.lock().as_ref()?.page.clone()
+    }
+
+    /// Returns the virtual time, and a client for its operator.
+    pub(crate) fn virtual_time(&self) -> PyResult<(Arc<VirtualTime>, Client)> {
+        let client =
+            self.with(|running| Client::from_service(running.sandbox.service(), "default"))?;
+        Ok((self.time()?, client))
+    }
+
+    fn time(&self) -> PyResult<Arc<VirtualTime>> {
+        let time = self.with(|running| match &running.place {
+            Place::Virtual(time, _) => Some(Arc::clone(time)),
+            Place::Threads(_) => None,
+        })?;
+        let message = "the time of the sandbox is real: use sandbox(time=\"virtual\")";
+        time.ok_or_else(|| PyRuntimeError::new_err(message))
     }
 }
 
@@ -79,7 +137,9 @@ impl Sandbox {
             faults: get(options, "faults")?,
             manifests: parse("manifest", get(options, "manifests")?.unwrap_or_default())?,
             dumps: parse("dump", get(options, "dumps")?.unwrap_or_default())?,
+            is_virtual: get(options, "virtual")?.unwrap_or(false),
             running: Mutex::default(),
+            advance: Mutex::default(),
         })
     }
 
@@ -105,7 +165,7 @@ impl Sandbox {
     /// Serves the page of `kopf ui` until the server stops. Returns its URL.
     fn open_page(&self, py: Python<'_>) -> PyResult<String> {
         let (handle, service) = self.with(|running| {
-            let handle = running.runtime.handle().clone();
+            let handle = running.place.handle().clone();
             (handle, running.sandbox.service())
         })?;
         let cluster = Cluster::new(&Client::from_service(service, "default"));
@@ -127,19 +187,87 @@ impl Sandbox {
         if let Some(running) = running {
             py.detach(|| {
                 let Running {
-                    runtime,
+                    place,
                     sandbox,
                     listening,
                     mut pages,
                     ..
                 } = running;
-                runtime.block_on(async {
+                place.handle().block_on(async {
                     pages.shutdown().await;
                     listening.shutdown().await;
                     sandbox.shutdown().await;
                 });
-                runtime.shutdown_background();
+                place.close();
             });
+        }
+    }
+
+    /// Returns the seconds of virtual time since the start.
+    fn now(&self) -> PyResult<f64> {
+        Ok(self.time()?.now())
+    }
+
+    /// Notes that the event loop of the operator waits, at most for these seconds.
+    #[pyo3(signature = (timeout=None))]
+    fn set_loop_idle(&self, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = timeout.map(|timeout| Duration::try_from_secs_f64(timeout.max(0.0)));
+        self.time()?.set_loop_idle(timeout.and_then(Result::ok));
+        Ok(())
+    }
+
+    /// Notes that the event loop of the operator runs.
+    fn set_loop_busy(&self) -> PyResult<()> {
+        self.time()?.set_loop_busy();
+        Ok(())
+    }
+
+    /// Notes that a function in a thread runs.
+    fn enter_thread(&self) -> PyResult<()> {
+        self.time()?.enter_thread();
+        Ok(())
+    }
+
+    /// Notes that a function in a thread has ended, or waits for the engine.
+    fn leave_thread(&self) -> PyResult<()> {
+        self.time()?.leave_thread();
+        Ok(())
+    }
+
+    /// Returns the number of running functions in threads, and whether the event loop is idle.
+    fn activity(&self) -> PyResult<(usize, bool)> {
+        Ok(self.time()?.activity())
+    }
+
+    /// Begins to advance the time by these seconds.
+    fn begin_advance(&self, seconds: f64) -> PyResult<()> {
+        let duration = Duration::try_from_secs_f64(seconds).map_err(|_| {
+            PyValueError::new_err(format!(
+                "cannot advance the time by {seconds}: must be a positive number of seconds"
+            ))
+        })?;
+        let advance = self.time()?.advance(duration).ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "the time is being advanced by another thread: wait for its end",
+            )
+        })?;
+        *self.advance.lock() = Some(Arc::new(advance));
+        Ok(())
+    }
+
+    /// Waits for the end of the advance, at most for these seconds. Returns `true` at the end.
+    fn wait_advance(&self, py: Python<'_>, limit: f64) -> bool {
+        let advance = self.advance.lock().clone();
+        let limit = Duration::try_from_secs_f64(limit).unwrap_or_default();
+        py.detach(|| advance.is_none_or(|advance| advance.wait(limit)))
+    }
+
+    /// Ends the advance at the current time.
+    fn cancel_advance(&self, py: Python<'_>) {
+        let advance = self.advance.lock().take();
+        if let Some(advance) = advance {
+            advance.cancel();
+            py.detach(|| advance.wait(Duration::from_secs(5)));
         }
     }
 }
@@ -239,12 +367,8 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Sandbox {
     fn run(&self) -> Result<(Running, Option<String>), AnyError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(WORKERS)
-            .thread_name("kopf-sandbox")
-            .enable_all()
-            .build()?;
-        let (sandbox, listening, warning) = runtime.block_on(async {
+        let place = Place::open(self.is_virtual)?;
+        let (sandbox, listening, warning) = place.handle().block_on(async {
             let mut builder = kopf_sandbox::Sandbox::builder();
             if self.rbac {
                 builder = builder.rbac();
@@ -272,7 +396,7 @@ impl Sandbox {
             Ok::<_, AnyError>((sandbox, listening, dropped_owners(&loaded)))
         })?;
         let running = Running {
-            runtime,
+            place,
             sandbox,
             listening,
             pages: JoinSet::new(),

@@ -65,6 +65,8 @@ fn handling(
     settings.queueing.idle_timeout = queueing.need_seconds("idle_timeout")?;
     settings.queueing.exit_timeout = queueing.need_seconds("exit_timeout")?;
     settings.queueing.error_delays = queueing.delays("error_delays")?;
+    settings.queueing.max_events = queueing.need("max_events")?;
+    settings.queueing.max_bytes = queueing.need("max_bytes")?;
     settings.execution.default_backoff = execution.need_seconds("default_backoff")?;
     settings.background.cancellation_polling = background.need_seconds("cancellation_polling")?;
     settings.background.instant_exit_timeout = background.seconds("instant_exit_timeout")?;
@@ -80,6 +82,7 @@ fn posting(posting: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
     settings.posting.reporting_component = posting.need("reporting_component")?;
     settings.posting.reporting_instance = posting.need("reporting_instance")?;
     settings.posting.event_name_prefix = posting.need("event_name_prefix")?;
+    settings.posting.queue_limit = posting.need("queue_limit")?;
     settings.posting.default_backoffs = posting.backoffs("default_backoffs")?;
     settings.posting.logging_backoffs = posting.backoffs("logging_backoffs")?;
     Ok(())
@@ -93,6 +96,7 @@ fn peering(peering: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
     settings.peering.mandatory = peering.need("mandatory")?;
     settings.peering.standalone = peering.need("standalone")?;
     settings.peering.clusterwide = peering.need("clusterwide")?;
+    settings.peering.sharing = peering.need("sharing")?;
     Ok(())
 }
 
@@ -132,6 +136,7 @@ fn networking(
     settings.networking.error_backoffs = networking.backoffs("error_backoffs")?;
     settings.networking.enforce_retry_after = networking.need("enforce_retry_after")?;
     settings.networking.trust_env = networking.need("trust_env")?;
+    settings.networking.concurrency = networking.need("concurrency")?;
     settings.watching.server_timeout = watching.seconds("server_timeout")?;
     settings.watching.client_timeout = watching.seconds("client_timeout")?;
     settings.watching.connect_timeout = watching.seconds("connect_timeout")?;

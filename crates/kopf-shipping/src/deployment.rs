@@ -10,6 +10,11 @@ use crate::yaml::quoted;
 /// The port of health probes.
 const PROBES: u16 = 8080;
 
+/// Seconds for the shutdown of an operator with webhooks: 7 for handlers, up to 27 to remove the
+/// webhooks while the API server is unreachable, and the rest for cleanup handlers. Others need less
+/// than the 30 seconds that Kubernetes grants by default.
+const GRACE: u16 = 60;
+
 /// The webhook server of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Webhooks {
@@ -101,6 +106,7 @@ impl Deployment {
                      app.kubernetes.io/name: {name}\n    \
                  spec:\n      \
                    serviceAccountName: {name}\n      \
+                   {}\
                    securityContext:\n        \
                      runAsNonRoot: true\n        \
                      seccompProfile:\n          \
@@ -110,10 +116,19 @@ impl Deployment {
             quoted(&identity.namespace),
             parts.replicas,
             parts.strategy,
+            self.grace(),
         );
         let container = self.container(identity, parts);
         push_indented(&mut text, &container, 10);
         text
+    }
+
+    /// Returns the field of the grace period, with the indentation of the next one.
+    fn grace(&self) -> String {
+        match self.webhooks {
+            Webhooks::Served => format!("terminationGracePeriodSeconds: {GRACE}\n      "),
+            Webhooks::Absent => String::new(),
+        }
     }
 
     fn container(&self, identity: &Identity, parts: &Parts) -> String {

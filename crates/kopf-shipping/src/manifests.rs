@@ -104,6 +104,8 @@ pub(crate) mod tests {
             assert_eq!(container[probe]["httpGet"]["path"], path);
         }
         assert_eq!(container["resources"]["limits"]["memory"], "256Mi");
+        let pod = &objects[3]["spec"]["template"]["spec"];
+        assert_eq!(pod["terminationGracePeriodSeconds"], 60);
         assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
         assert_eq!(objects[3]["spec"]["strategy"]["type"], "Recreate");
         assert_eq!(objects[4]["metadata"]["name"], "op-webhook");
@@ -122,5 +124,6 @@ pub(crate) mod tests {
         assert_eq!(objects[1]["spec"]["replicas"], 2);
         assert_eq!(objects.len(), 2);
         assert!(!text.contains(SERVICE_VARIABLE), "{text}");
+        assert!(!text.contains("terminationGrace"), "{text}");
     }
 }

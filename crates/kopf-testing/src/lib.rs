@@ -65,7 +65,8 @@ mod lab;
 mod manifest;
 pub mod recording;
 
-pub use lab::{Builder, Lab, ObjectRef, Refusal};
+pub use kopf_explore as explore;
+pub use lab::{Builder, Exploring, Lab, ObjectRef, Refusal};
 pub use manifest::Manifest;
 
 #[doc(hidden)]

@@ -416,15 +416,6 @@ mod tests {
         }
     }
 
-    /// A report like that of `eyre`: not an error itself, but convertible to one.
-    struct Report(Outer);
-
-    impl From<Report> for Box<dyn StdError + Send + Sync> {
-        fn from(report: Report) -> Self {
-            Box::new(report.0)
-        }
-    }
-
     #[test]
     fn everything_that_becomes_a_boxed_error_is_an_error() {
         fn by_anyhow() -> Result<()> {
@@ -432,8 +423,9 @@ mod tests {
             fails?;
             Ok(())
         }
-        fn by_report() -> Result<()> {
-            Err(Report(outer()))?;
+        fn by_eyre() -> Result<()> {
+            let fails: eyre::Result<()> = Err(eyre::Report::new(outer()).wrap_err("outermost"));
+            fails?;
             Ok(())
         }
         fn by_text() -> Result<()> {
@@ -442,9 +434,11 @@ mod tests {
         }
         let message = |result: Result<()>| format!("{:#}", result.unwrap_err());
         assert_eq!(message(by_anyhow()), format!("outermost: {CHAIN}"));
-        assert_eq!(message(by_report()), CHAIN);
+        assert_eq!(message(by_eyre()), format!("outermost: {CHAIN}"));
         assert_eq!(message(by_text()), "only a text");
         let error = temporary(anyhow::anyhow!("not {}", "yet")).delay(1);
         assert_eq!(error.to_string(), "not yet");
+        let error = permanent(eyre::eyre!("not {}", "ever"));
+        assert_eq!(error.to_string(), "not ever");
     }
 }

@@ -45,7 +45,7 @@ pub use kopf_macros::index;
 use crate::error::Error;
 use crate::handler::{self, HandlerFunction, Prepared, Purpose, functions};
 use crate::indices::IndexTypes;
-pub use crate::indices::{Index, IndexOf, Indexed, IntoEntries, Plain, Returned};
+pub use crate::indices::{Index, IndexOf, Indexed, IntoEntries, Lister, Plain, Returned};
 use crate::on::{self, HandlerBuilder};
 use crate::selecting::IntoSelect;
 

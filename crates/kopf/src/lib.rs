@@ -107,7 +107,7 @@ pub use hierarchy::{
     adopt, append_owner_reference, build_object_reference, build_owner_reference, force_namespace,
     harmonize_naming, label, remove_owner_reference,
 };
-pub use indexing::{Index, IndexOf, index};
+pub use indexing::{Index, IndexOf, Lister, index};
 #[doc(inline)]
 pub use kopf_client::connection::ConnectionInfo;
 #[doc(inline)]
@@ -134,6 +134,8 @@ pub use kopf_core::reference::ObjectReference;
 pub use kopf_core::resource::Resource;
 #[doc(inline)]
 pub use kopf_core::settings::{self, Level, Settings};
+#[doc(inline)]
+pub use kopf_core::trigger::{Requeue, Trigger, Triggers};
 #[doc(inline)]
 pub use kopf_core::{diffbase, progress};
 #[doc(inline)]

@@ -17,8 +17,10 @@ use crate::extract::Extract;
 pub use crate::handler::Argument;
 use crate::handler::{self, Asynchronous, Blocking, HandlerFunction};
 use crate::indexing;
+pub use crate::indices::Listing;
 use crate::indices::{IndexOf, IndexTypes, IntoEntries};
 use crate::login::IntoCredentials;
+use crate::on::{self, AnyHandler, IntoRequeue};
 use crate::outcome::IntoOutcome;
 pub use crate::registration::Registration;
 use crate::selecting::{IntoSelect, ResourceType, Select};
@@ -36,6 +38,16 @@ pub fn select_kind<K: ResourceType>(definition: Option<Definition>) -> Select {
 /// Converts names, a marker or a predicate.
 pub fn select_from<M>(resource: impl IntoSelect<M>) -> Select {
     resource.into_select()
+}
+
+/// Marks the handlers of the attributes of one function, so that they cannot be added twice.
+pub fn attributed<F: 'static>(handlers: Vec<AnyHandler>) -> Vec<AnyHandler> {
+    let handlers = (0..).zip(handlers);
+    let marked = handlers.map(|(position, mut handler)| {
+        handler.attribute = Some((TypeId::of::<F>(), position));
+        handler
+    });
+    marked.collect()
 }
 
 /// Returns the identity of a function.
@@ -71,6 +83,11 @@ pub fn credentials<R: IntoCredentials>(result: R) -> HandlerResult {
 /// Stores the entries that an index function returned.
 pub fn entries<R: IntoEntries>(result: R) -> HandlerResult {
     indexing::store_entries(result)
+}
+
+/// Stores the request that a reconcile handler returned.
+pub fn requeue<R: IntoRequeue>(result: R) -> HandlerResult {
+    on::store_requeue(result)
 }
 
 /// Attaches the index that the function maintains.

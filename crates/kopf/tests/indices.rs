@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use kopf::IndexOf;
 use kopf::indexing::Indexed;
 use kopf::k8s_openapi::api::core::v1::ConfigMap;
 use kopf::kube::api::{Api, DeleteParams, Patch as ApiPatch, PatchParams, PostParams};
 use kopf::prelude::*;
 use kopf::{Body, Patch};
+use kopf::{IndexOf, Lister, Namespace};
 use kopf_sandbox::Sandbox;
 
 /// A cluster of config maps, which need no CRD.
@@ -169,6 +169,85 @@ async fn handlers_look_up_indexed_values() {
         .patch("asking", json!({"data": {"again": "2"}}))
         .await;
     cluster.noted("asking", |noted| noted == "[] 1 13").await;
+    running.stop().await.unwrap();
+}
+
+#[kopf::on::event(ConfigMap, registry = "listers", labels = {"asks": PRESENT}, when = is_unlike_noted)]
+fn list(
+    body: Body,
+    Namespace(namespace): Namespace,
+    maps: Lister<ConfigMap>,
+    by_color: Index<places_by_color>,
+    patch: Patch,
+) {
+    patch
+        .meta()
+        .annotation("noted", summary(&body, &namespace, &maps, &by_color));
+}
+
+#[kopf::index("configmaps", registry = "listers")]
+fn places_by_color(
+    body: Body,
+    Namespace(namespace): Namespace,
+    Name(name): Name,
+) -> Option<(String, (String, String))> {
+    let color = body.value()["data"]["color"].as_str()?;
+    Some((color.to_owned(), (namespace, name)))
+}
+
+fn is_unlike_noted(body: &Body) -> bool {
+    let noted = body.value()["metadata"]["annotations"]["noted"].as_str();
+    let again = again(body).unwrap_or_default();
+    !noted.is_some_and(|noted| noted.starts_with(&again))
+}
+
+/// Returns what the lister knows, by each of its methods.
+fn summary(
+    body: &Body,
+    namespace: &str,
+    maps: &Lister<ConfigMap>,
+    by_color: &Index<places_by_color>,
+) -> String {
+    let names = |maps: Vec<std::sync::Arc<ConfigMap>>| {
+        let names = maps.iter().filter_map(|map| map.metadata.name.clone());
+        names.collect::<Vec<_>>().join("+")
+    };
+    let one = maps.get(namespace, "one");
+    let color = one.and_then(|one| one.data.as_ref()?.get("color").cloned());
+    format!(
+        "{} {} {} {} {} {}",
+        again(body).unwrap_or_default(),
+        color.unwrap_or_default(),
+        names(maps.in_namespace(namespace)),
+        names(maps.labelled([("app", "x")])),
+        names(maps.by_index(by_color, "red")),
+        maps.in_namespace("other").len() + usize::from(maps.get(None, "one").is_some()),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_list_the_objects_of_watched_kinds() {
+    let cluster = Cluster::start();
+    cluster.create("one", json!({"color": "red"})).await;
+    cluster.create("two", json!({"color": "red"})).await;
+    cluster.create("asking", json!({"again": "0"})).await;
+    let labels = json!({"metadata": {"labels": {"asks": "yes", "app": "y"}}});
+    cluster.patch("asking", labels).await;
+    let operator = Operator::builder().registry("listers").build().unwrap();
+    let running = operator.start(cluster.client.clone()).await.unwrap();
+    let expected = "0 red asking+one+two one+two one+two 0";
+    cluster.noted("asking", |noted| noted == expected).await;
+
+    let blue = json!({"data": {"color": "blue"}});
+    cluster.patch("one", blue).await;
+    let params = DeleteParams::default();
+    cluster.maps.delete("two", &params).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cluster
+        .patch("asking", json!({"data": {"again": "1"}}))
+        .await;
+    let expected = "1 blue asking+one one  0";
+    cluster.noted("asking", |noted| noted == expected).await;
     running.stop().await.unwrap();
 }
 

@@ -1,7 +1,7 @@
 import pathlib
 import runpy
 
-PROGRAM = pathlib.Path(__file__).parent / "operator.py"
+PROGRAM = pathlib.Path(__file__).parent / "handlers.py"
 
 
 def test_application_gets_the_names(cluster, obj):

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from kopf.cli import main
 
-PROGRAM = pathlib.Path(__file__).parent / "operator.py"
+PROGRAM = pathlib.Path(__file__).parent / "handlers.py"
 
 
 @pytest.fixture

@@ -105,26 +105,38 @@ async fn count(pod: Object<Pod>, pods: Api<Pod>, tests: Api<LoadTest>) -> kopf::
         return Err(kopf::permanent("the pod has no label of its generation"));
     };
     let siblings = format!("{TEST}={test},{GENERATION}={generation}");
-    let siblings = pods.list(&ListParams::default().labels(&siblings)).await?;
-    let in_phase = |phase| {
-        siblings
-            .iter()
-            .filter(|pod| self::phase(pod) == phase)
-            .count()
-    };
-    let over = Over {
-        generation: generation.parse()?,
-        succeeded: in_phase("Succeeded"),
-        failed: in_phase("Failed"),
-    };
-
-    let patch = PatchOf::Merge(json!({"status": {"over": over}}));
-    let params = PatchParams::default();
-    match tests.patch_status(&owner.name, &params, &patch).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() => {} // The test is deleted.
-        patched => drop(patched?),
+    let siblings = ListParams::default().labels(&siblings);
+    let generation: i64 = generation.parse()?;
+    let mut written = None;
+    loop {
+        let (succeeded, failed) = finished(&pods, &siblings).await?;
+        // Other pods are counted at the same time, and an older count can be written last. Its writer finds out here.
+        if written == Some((succeeded, failed)) {
+            return Ok(());
+        }
+        let over = Over {
+            generation,
+            succeeded,
+            failed,
+        };
+        let patch = PatchOf::Merge(json!({"status": {"over": over}}));
+        let params = PatchParams::default();
+        match tests.patch_status(&owner.name, &params, &patch).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()), // The test is deleted.
+            patched => drop(patched?),
+        }
+        written = Some((succeeded, failed));
     }
-    Ok(())
+}
+
+/// Returns the numbers of succeeded and failed pods.
+async fn finished(pods: &Api<Pod>, siblings: &ListParams) -> kopf::Result<(usize, usize)> {
+    let siblings = pods.list(siblings).await?;
+    let in_phase = |phase| {
+        let siblings = siblings.iter();
+        siblings.filter(|pod| self::phase(pod) == phase).count()
+    };
+    Ok((in_phase("Succeeded"), in_phase("Failed")))
 }
 
 /// Sets the final state of a test.

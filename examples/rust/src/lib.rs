@@ -15,6 +15,8 @@ macro_rules! guide {
 }
 
 guide! {
+    CompareControllerRuntime: "docs/compare/controller-runtime.md",
+    CompareKubeRs: "docs/compare/kube-rs.md",
     GuideAdmission: "docs/guide/admission.md",
     GuideApplyingChildren: "docs/guide/applying-children.md",
     GuideArguments: "docs/guide/arguments.md",
@@ -28,6 +30,7 @@ guide! {
     GuideErrors: "docs/guide/errors.md",
     GuideEvents: "docs/guide/events.md",
     GuideFilters: "docs/guide/filters.md",
+    GuideGuarantees: "docs/guide/guarantees.md",
     GuideHandlers: "docs/guide/handlers.md",
     GuideIdempotence: "docs/guide/idempotence.md",
     GuideIndexing: "docs/guide/indexing.md",
@@ -35,8 +38,10 @@ guide! {
     GuideMemos: "docs/guide/memos.md",
     GuideModels: "docs/guide/models.md",
     GuidePatches: "docs/guide/patches.md",
+    GuideReconcile: "docs/guide/reconcile.md",
     GuideReconciliation: "docs/guide/reconciliation.md",
     GuideResources: "docs/guide/resources.md",
+    GuideResuming: "docs/guide/resuming.md",
     GuideResults: "docs/guide/results.md",
     GuideSubHandlers: "docs/guide/sub-handlers.md",
     GuideTimers: "docs/guide/timers.md",

@@ -12,6 +12,7 @@ use crate::request::accept::Accepted;
 use crate::request::options::Options;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
+use crate::view::CacheReader;
 
 /// Maximum number of warnings of one response. Their total length is limited much earlier.
 const MOST_WARNINGS: usize = 1000;
@@ -45,6 +46,8 @@ pub struct Call {
     /// Conversions for the field managers of the object.
     pub(crate) conversions: Conversions,
     pub admission: Admission,
+    /// The client, for reads from a cache.
+    pub(crate) reader: CacheReader,
 }
 
 /// The participation of a call in admission.
@@ -82,6 +85,7 @@ impl Call {
             warnings: Arc::default(),
             conversions: Conversions::default(),
             admission: Admission::default(),
+            reader: CacheReader::default(),
         }
     }
 
@@ -122,6 +126,7 @@ impl Call {
             warnings: Arc::clone(&self.warnings),
             conversions: Conversions::default(),
             admission: self.admission,
+            reader: self.reader.clone(),
         }
     }
 

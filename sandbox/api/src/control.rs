@@ -85,6 +85,7 @@ fn act(cluster: &Cluster, action: &str, own: Option<&OwnConnection>) -> Result<R
     let faults = &cluster.faults;
     match action {
         "kill-watches" => faults.kill_watches(),
+        "expire-watches" => faults.expire_watches(),
         "compact" => faults.compact(),
         "reset-connections" => match own {
             Some(own) => (own.0)(&|| faults.reset_connections()),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header, request::Parts};
+use http_body_util::Full;
 use kopf_sandbox_schema::duration;
 use kopf_sandbox_schema::kind::{Kind, KindVersion};
 use kopf_sandbox_schema::rights::UserInfo;
@@ -17,24 +18,35 @@ use crate::body::{Body, BodyError};
 use crate::call::{Call, Target};
 use crate::cluster::Cluster;
 use crate::control;
-use crate::fault::{Outcome, RequestFacts, Verb};
+use crate::fault::{ConnectionFault, Outcome, RequestFacts, Verb};
 use crate::request::accept::{
     Accepted, Encoding, Form, negotiate, negotiate_protobuf, prefers_protobuf_metadata,
 };
-use crate::request::body;
+use crate::request::body::{self, user_agent};
 use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
 use crate::respond::{self, Layout};
 use crate::status::{ApiError, Result};
+use crate::tap::{self, Decision, Reply, Sender, TapRequest, TapResponse, Tapped, Told};
 use crate::verbs::containers::ContainerPart;
 use crate::verbs::perform::perform;
 use crate::verbs::reviews::is_review;
+use crate::view::{CacheReader, Lag};
+
+/// The way on which a request arrives.
+#[derive(Debug, Clone)]
+pub struct Entrance {
+    /// The name of the endpoint.
+    pub endpoint: Arc<str>,
+    /// Requests without credentials are those of the administrator.
+    pub in_process: bool,
+}
 
 /// Responds to any request. Errors become responses.
 pub async fn handle<B>(
     cluster: &Arc<Cluster>,
     request: Request<B>,
-    in_process: bool,
+    entrance: &Entrance,
 ) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -45,8 +57,8 @@ where
     }
     let (parts, body) = request.into_parts();
     let layout = Layout::of(&parts, &cluster.ids);
-    let response = match identify(cluster, &parts, in_process) {
-        Ok(user) => dispatch(cluster, &parts, body, user).await,
+    let response = match identify(cluster, &parts, entrance.in_process) {
+        Ok(user) => dispatch(cluster, &parts, body, user, &entrance.endpoint).await,
         Err(rejection) => Err(rejection),
     };
     layout.apply(response.unwrap_or_else(|rejection| respond::error(&rejection)))
@@ -71,6 +83,7 @@ async fn dispatch<B>(
     parts: &Parts,
     body: B,
     user: UserInfo,
+    endpoint: &Arc<str>,
 ) -> Result<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -88,7 +101,16 @@ where
     let path = path::parse(parts.uri.path()).ok_or_else(ApiError::no_such_path)?;
     match path {
         Path::Resource(resource) => {
-            resource_request(cluster, parts, body, user, resource, accept).await
+            let arrival = Arrival {
+                parts,
+                user,
+                endpoint,
+                accept,
+            };
+            match &cluster.tap {
+                None => resource_request(cluster, arrival, body, resource).await,
+                Some(tapped) => tapped_request(cluster, tapped, arrival, body, resource).await,
+            }
         }
         other => {
             let verb = parts.method.as_str().to_ascii_lowercase();
@@ -107,18 +129,100 @@ where
     }
 }
 
-async fn resource_request<B>(
-    cluster: &Arc<Cluster>,
-    parts: &Parts,
-    body: B,
+/// A request with its sender.
+struct Arrival<'a> {
+    parts: &'a Parts,
     user: UserInfo,
+    endpoint: &'a Arc<str>,
+    accept: Option<&'a str>,
+}
+
+/// Carries out a request to a resource as the tap decides.
+async fn tapped_request<B>(
+    cluster: &Arc<Cluster>,
+    tapped: &Tapped,
+    arrival: Arrival<'_>,
+    body: B,
     path: ResourcePath,
-    accept: Option<&str>,
 ) -> Result<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BodyError>,
 {
+    let parts = arrival.parts;
+    let Ok(verb) = requested_verb(parts, &path) else {
+        return resource_request(cluster, arrival, body, path).await; // its error is returned there
+    };
+    let body = body::read(body).await?;
+    let sender = Sender {
+        number: tapped.next_number(),
+        endpoint: Arc::clone(arrival.endpoint),
+        user: &arrival.user,
+    };
+    let kinds = cluster.kinds();
+    let kind = kinds.by_plural(&path.group, &path.plural);
+    let kind = kind.map(|kind| kind.kind.to_string());
+    let request = TapRequest::new(sender, verb, &path, kind, parts, body.clone());
+    let request = Arc::new(request);
+    let ended = || ApiError::unavailable("the sandbox has ended");
+    let stopping = &cluster.stopping;
+    let decision = stopping.run_until_cancelled(tapped.tap().on_request(&request));
+    match decision.await.ok_or_else(ended)? {
+        Decision::Proceed => {}
+        Decision::Reject(rejection) => return Err(rejection.error(&request)),
+        Decision::Break => return Ok(broken(ConnectionFault::Reset)),
+    }
+    let work = resource_request(cluster, arrival, Full::new(body), path);
+    let outcome = Box::pin(tap::within(Arc::clone(&request), work)).await;
+    let response = match &outcome {
+        Ok(response) if ConnectionFault::of(response).is_some() => return outcome,
+        Ok(response) => {
+            let told = response.extensions().get::<Told>().cloned();
+            TapResponse::new(response.status().as_u16(), told)
+        }
+        Err(error) => {
+            let status = Told::Document(error.body().to_string().into());
+            TapResponse::new(error.code(), Some(status))
+        }
+    };
+    let reply = stopping.run_until_cancelled(tapped.tap().on_response(&request, &response));
+    match reply.await.ok_or_else(ended)? {
+        Reply::Send => outcome,
+        Reply::Break => Ok(broken(ConnectionFault::Reset)),
+    }
+}
+
+/// Returns the verb of a well-formed request.
+fn requested_verb(parts: &Parts, path: &ResourcePath) -> Result<Verb> {
+    let query = parts.uri.query().unwrap_or_default();
+    let mut options = Options::parse(query, options_kind(&parts.method))?;
+    options.watch |= path.watch;
+    verb(&parts.method, path, &options)
+}
+
+/// Returns a response that breaks the connection instead of being sent.
+fn broken(fault: ConnectionFault) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    response.extensions_mut().insert(fault);
+    response
+}
+
+async fn resource_request<B>(
+    cluster: &Arc<Cluster>,
+    arrival: Arrival<'_>,
+    body: B,
+    path: ResourcePath,
+) -> Result<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BodyError>,
+{
+    let Arrival {
+        parts,
+        user,
+        endpoint,
+        accept,
+    } = arrival;
     let kinds = cluster.kinds();
     let kind = kinds.by_plural(&path.group, &path.plural);
     let kind = kind.ok_or_else(ApiError::no_such_path)?;
@@ -141,9 +245,10 @@ where
         Some(_) => {}
         None => check_verb(kind, version, verb, &path)?,
     }
-    if let Some(broken) = struck_by_fault(cluster, verb, &path, &user).await? {
-        return Ok(broken);
-    }
+    let lag = match struck_by_fault(cluster, verb, &path, &user).await? {
+        Struck::Broken(fault) => return Ok(broken(fault)),
+        Struck::Lagging(lag) => lag,
+    };
     if let Some(part) = part {
         return part.respond(cluster, kind, &path, parts);
     }
@@ -155,18 +260,31 @@ where
         subresource: path.subresource,
     };
     let name = Arc::clone(&version.name);
+    let reader = CacheReader {
+        user: user.username.clone(),
+        endpoint: Arc::clone(endpoint),
+        lag,
+    };
     let mut call = Call::new(Arc::clone(kind), name, target, options, accepted, user);
-    call.is_patch = verb == Verb::Patch;
-    if let Some(agent) = parts.headers.get(header::USER_AGENT) {
-        call.agent = String::from_utf8_lossy(agent.as_bytes()).into_owned();
-    }
+    (call.reader, call.is_patch) = (reader, verb == Verb::Patch);
+    call.agent = user_agent(&parts.headers);
     if let Some(warning) = &version.deprecation_warning {
         call.warn(warning.clone());
     }
     let body = body::read(body).await?;
     let performed = perform(cluster, &call, verb, &parts.headers, &body).await;
-    let response = performed.unwrap_or_else(|rejection| respond::error(&rejection));
+    let response = performed.unwrap_or_else(|rejection| rejected(cluster, &rejection));
     finished(cluster, &call, verb, response).await
+}
+
+/// Returns the response of a rejected request. A tap receives its `Status`.
+fn rejected(cluster: &Cluster, rejection: &ApiError) -> Response<Body> {
+    let mut response = respond::error(rejection);
+    if cluster.tap.is_some() {
+        let status = Told::Document(rejection.body().to_string().into());
+        response.extensions_mut().insert(status);
+    }
+    response
 }
 
 /// Checks the right of a user to the resource of a request. `selected` is the name in a selector.
@@ -188,14 +306,20 @@ fn authorize(
     cluster.authorize(user, Action::Resource(access))
 }
 
-/// Injects faults: returns a response if the connection is to be broken, and the error of a
-/// rejection.
+/// The effect of faults on a request that is not rejected.
+enum Struck {
+    Broken(ConnectionFault),
+    /// It is carried out, for a read with the lag of a cache.
+    Lagging(Option<Lag>),
+}
+
+/// Injects faults. Returns the error of a rejection.
 async fn struck_by_fault(
     cluster: &Cluster,
     verb: Verb,
     path: &ResourcePath,
     user: &UserInfo,
-) -> Result<Option<Response<Body>>> {
+) -> Result<Struck> {
     let facts = RequestFacts {
         verb,
         group: &path.group,
@@ -210,13 +334,9 @@ async fn struck_by_fault(
         tokio::time::sleep(verdict.delay).await;
     }
     match verdict.outcome {
-        Outcome::Proceed => Ok(None),
+        Outcome::Proceed => Ok(Struck::Lagging(verdict.lag)),
         Outcome::Reject(rejection) => Err(*rejection),
-        Outcome::Break(fault) => {
-            let mut response = Response::new(Body::empty());
-            response.extensions_mut().insert(fault);
-            Ok(Some(response))
-        }
+        Outcome::Break(fault) => Ok(Struck::Broken(fault)),
     }
 }
 

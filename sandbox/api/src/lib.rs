@@ -48,4 +48,8 @@ pub mod status;
 #[doc(hidden)]
 pub mod store;
 #[doc(hidden)]
+pub mod tap;
+#[doc(hidden)]
 pub mod verbs;
+#[doc(hidden)]
+pub mod view;

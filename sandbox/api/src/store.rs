@@ -4,7 +4,7 @@ use kopf_sandbox_schema::kind::Kind;
 use kopf_sandbox_store::objects;
 
 pub use kopf_sandbox_store::objects::{
-    Change, Expect, Key, Parent, Reader, Unexpected, Window, event_line, labels_of, uid_of,
+    Change, Expect, Key, Parent, Range, Reader, Unexpected, Window, event_line, labels_of, uid_of,
 };
 
 pub type Store = objects::Store<Kind>;

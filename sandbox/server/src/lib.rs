@@ -28,6 +28,8 @@ pub mod manifests;
 mod sandbox;
 mod server;
 mod service;
+pub mod tap;
+pub mod view;
 
 #[doc(inline)]
 pub use kopf_sandbox_api::admission::{InvalidServiceUrl, ServiceUrl};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use kopf_sandbox_api::body::{Body, BodyError};
 use kopf_sandbox_api::cluster::Cluster;
-use kopf_sandbox_api::dispatch::handle;
+use kopf_sandbox_api::dispatch::{Entrance, handle};
 use kopf_sandbox_api::fault::{ConnectionBroken, ConnectionFault};
 
 type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
@@ -34,11 +34,33 @@ type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> 
 #[derive(Debug, Clone)]
 pub struct Service {
     cluster: Arc<Cluster>,
+    entrance: Entrance,
 }
 
 impl Service {
     pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster }
+        let entrance = Entrance {
+            endpoint: Arc::from("in-process"),
+            in_process: true,
+        };
+        Self { cluster, entrance }
+    }
+
+    /// Returns the same service as another endpoint, by which a [tap](crate::tap) and
+    /// [views](crate::view) distinguish clients. The default is `in-process`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sandbox = kopf_sandbox::Sandbox::builder().build()?;
+    /// let operator = sandbox.service().endpoint("operator");
+    /// # let _ = operator;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn endpoint(mut self, name: &str) -> Self {
+        self.entrance.endpoint = Arc::from(name);
+        self
     }
 }
 
@@ -57,8 +79,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let cluster = Arc::clone(&self.cluster);
+        let entrance = self.entrance.clone();
         Box::pin(async move {
-            let response = handle(&cluster, request, true).await;
+            let response = handle(&cluster, request, &entrance).await;
             match ConnectionFault::of(&response) {
                 Some(fault) => fault.act_in_process().await,
                 None => Ok(response),
@@ -71,11 +94,16 @@ where
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     cluster: Arc<Cluster>,
+    entrance: Entrance,
 }
 
 impl Endpoint {
-    pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster }
+    pub(crate) fn new(cluster: Arc<Cluster>, name: &str) -> Self {
+        let entrance = Entrance {
+            endpoint: Arc::from(name),
+            in_process: false,
+        };
+        Self { cluster, entrance }
     }
 }
 
@@ -94,6 +122,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let cluster = Arc::clone(&self.cluster);
-        Box::pin(async move { Ok(handle(&cluster, request, false).await) })
+        let entrance = self.entrance.clone();
+        Box::pin(async move { Ok(handle(&cluster, request, &entrance).await) })
     }
 }

@@ -22,7 +22,7 @@ use kopf_core::cause::Cause;
 use kopf_core::field::FieldPath;
 use kopf_core::filter::{MetaCriterion, ValueCriterion, WhenFilter, when_fn};
 use kopf_core::handler::{
-    Activity, Conversion, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, Param,
+    Activity, Conversion, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, Param, Reconciliation,
 };
 use kopf_core::patch::BoxError;
 use kopf_core::selector::{Selector, SelectorSpec};
@@ -34,7 +34,7 @@ use kopf_testing::recording::Recorder;
 pub(crate) use self::event_loop::{EventLoop, is_foreign};
 pub(crate) use self::indices::{indexed, indices, look};
 pub(crate) use self::notes::{Notebook, notes, notes_of};
-pub(crate) use self::outcomes::{arbitrary, denied, done, gives, permanent, temporary};
+pub(crate) use self::outcomes::{arbitrary, denied, done, gives, permanent, requeued, temporary};
 use crate::stage::Journal;
 
 fn parse(selector: &[&str]) -> Selector {
@@ -65,7 +65,7 @@ impl DerefMut for Declaration {
 /// Constructors of handlers. By default, handlers succeed without effect.
 pub(crate) mod on {
     use kopf_core::admission::WebhookType;
-    use kopf_core::handler::{Activity, Cancellation, HandlerKind, Timing};
+    use kopf_core::handler::{Activity, Cancellation, HandlerKind, Reconciliation, Timing};
 
     use super::Declaration;
 
@@ -95,6 +95,10 @@ pub(crate) mod on {
 
     pub(crate) fn field(id: &str, field: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Field).field(field)
+    }
+
+    pub(crate) fn reconcile(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Reconcile(Reconciliation::PLAIN))
     }
 
     pub(crate) fn event(id: &str) -> Declaration {
@@ -290,6 +294,23 @@ impl Declaration {
             source: source.to_owned(),
             target: target.to_owned(),
         });
+        self
+    }
+
+    /// Sets the period of a reconcile handler.
+    pub(crate) fn every(self, seconds: f64) -> Self {
+        self.reconciliation(|options| options.every = Some(Duration::from_secs_f64(seconds)))
+    }
+
+    /// Makes objects stay until the reconcile handler was called for their deletion.
+    pub(crate) fn finalizer(self) -> Self {
+        self.reconciliation(|options| options.finalizer = true)
+    }
+
+    fn reconciliation(mut self, change: impl FnOnce(&mut Reconciliation)) -> Self {
+        if let HandlerKind::Reconcile(options) = &mut self.kind {
+            change(options);
+        }
         self
     }
 

@@ -3,12 +3,21 @@
 use std::time::Duration;
 
 use kopf_core::outcome::HandlerError;
-use kopf_engine::invocation::HandlerResult;
+use kopf_core::trigger::Requeue;
+use kopf_engine::invocation::{Call, HandlerResult};
 use serde_json::Value;
 
 /// Succeeds without a result.
 #[allow(clippy::unnecessary_wraps, reason = "it is one of several outcomes")]
 pub(crate) fn done() -> HandlerResult {
+    Ok(None)
+}
+
+/// Succeeds, and requests another call of a reconcile handler after some seconds.
+#[allow(clippy::unnecessary_wraps, reason = "it is one of several outcomes")]
+pub(crate) fn requeued(call: &Call, seconds: f64) -> HandlerResult {
+    call.slot
+        .put(Requeue::after(Duration::from_secs_f64(seconds)));
     Ok(None)
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) event: Option<EventType>,
     pub(crate) reason: Option<Reason>,
     pub(crate) initial: bool,
+    /// The names of the triggers of a reconcile handler.
+    pub(crate) triggers: String,
     pub(crate) old: Value,
     pub(crate) new: Value,
     /// `[[op, [path…], old, new], …]`, as in the status.
@@ -61,6 +63,7 @@ impl Journal {
             event: call.event(),
             reason: change.map(|change| change.reason),
             initial: change.is_some_and(|change| change.initial),
+            triggers: call.triggers.to_string(),
             old: value(match review {
                 Some(review) => review.old.as_ref(),
                 None => change.and_then(|change| change.old.as_ref()),
@@ -113,6 +116,12 @@ impl Journal {
             .iter()
             .map(|entry| (entry.id.clone(), reason(entry)))
             .collect()
+    }
+
+    /// Returns the triggers of the calls of a reconcile handler, in order.
+    pub(crate) fn triggers(&self, id: &str) -> Vec<String> {
+        let entries = self.of(id).into_iter();
+        entries.map(|entry| entry.triggers).collect()
     }
 
     pub(crate) fn clear(&self) {

@@ -19,6 +19,7 @@ pub(crate) const CRATES: &[&str] = &[
     "kopf-client",
     "kopf-core",
     "kopf-engine",
+    "kopf-explore",
     "kopf-inspect",
     "kopf-macros",
     "kopf-sandbox",

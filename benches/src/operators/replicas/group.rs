@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::operators::implementations::sibling;
 use crate::operators::objects;
 use crate::usage::Usage;
 
-pub(super) const NAMESPACE: &str = "bench-replicas";
+pub(in crate::operators) const NAMESPACE: &str = "bench-replicas";
 
 /// Number of shards of `--shards=auto`.
 const SHARDS: usize = 12;
@@ -35,7 +36,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// The place where objects are filtered by shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sharding {
+pub(in crate::operators) enum Sharding {
     ByServer,
     ByReplicas,
 }
@@ -50,14 +51,14 @@ impl fmt::Display for Sharding {
 }
 
 /// A sandbox in this process, behind TLS.
-pub(super) struct Cluster {
+pub(in crate::operators) struct Cluster {
     sandbox: Sandbox,
     listening: Listening,
     client: Client,
 }
 
 impl Cluster {
-    pub(super) async fn start(sharding: Sharding) -> Result<Self> {
+    pub(in crate::operators) async fn start(sharding: Sharding) -> Result<Self> {
         let mut builder = Sandbox::builder();
         if sharding == Sharding::ByReplicas {
             builder = builder.without_shards();
@@ -74,12 +75,17 @@ impl Cluster {
         })
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(in crate::operators) fn client(&self) -> &Client {
         &self.client
     }
 
-    pub(super) async fn stop(self) {
+    pub(in crate::operators) async fn stop(self) {
         self.sandbox.shutdown().await;
+    }
+
+    /// Returns a kubeconfig of the sandbox.
+    pub(in crate::operators) fn kubeconfig(&self) -> String {
+        self.listening.kubeconfig()
     }
 
     /// Returns the number of shards of each replica that holds any.
@@ -100,24 +106,24 @@ impl Cluster {
     }
 }
 
-/// One replica.
-struct Replica {
+/// One replica, behind a proxy that counts its bytes. It is killed when dropped.
+pub(in crate::operators) struct Replica {
     child: Child,
     proxy: Proxy,
 }
 
 /// The counters of one replica at one point in time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counters {
-    pub(super) cpu: Duration,
+pub(in crate::operators) struct Counters {
+    pub(in crate::operators) cpu: Duration,
     /// Megabytes.
-    pub(super) memory: f64,
+    pub(in crate::operators) memory: f64,
     /// Megabytes.
-    pub(super) received: f64,
+    pub(in crate::operators) received: f64,
 }
 
 /// Running replicas. They are killed when dropped.
-pub(super) struct Group {
+pub(in crate::operators) struct Group {
     replicas: Vec<Replica>,
     _folder: TempDir,
 }
@@ -125,7 +131,7 @@ pub(super) struct Group {
 impl Group {
     /// Starts replicas, and waits until they have divided the shards evenly. The handler takes
     /// `handler_wait` milliseconds.
-    pub(super) async fn start(
+    pub(in crate::operators) async fn start(
         cluster: &Cluster,
         count: usize,
         handler_wait: Option<u32>,
@@ -133,13 +139,6 @@ impl Group {
         let folder = TempDir::new()?;
         let mut replicas = Vec::new();
         for number in 0..count {
-            let server = cluster.listening.local_addr();
-            let proxy = Proxy::start(server).await?;
-            let kubeconfig = folder.path().join(format!("kubeconfig-{number}"));
-            let (direct, proxied) = (format!(":{}", server.port()), format!(":{}", proxy.port));
-            let text = cluster.listening.kubeconfig();
-            std::fs::write(&kubeconfig, text.replace(&direct, &proxied))?;
-            let log = std::fs::File::create(folder.path().join(format!("log-{number}")))?;
             let mut command = Command::new(sibling("bench-operator")?);
             command.args(["run", "--standalone", "--namespace", NAMESPACE]);
             command.args(["--leader-elect-name=bench", "--shards=auto"]);
@@ -147,15 +146,8 @@ impl Group {
             if let Some(wait) = handler_wait {
                 command.env("BENCH_WAIT", wait.to_string());
             }
-            let child = command
-                .env("KUBECONFIG", &kubeconfig)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(log)
-                .kill_on_drop(true)
-                .spawn()
-                .context("cannot start bench-operator: is it built?")?;
-            replicas.push(Replica { child, proxy });
+            let name = format!("replica-{number}");
+            replicas.push(Replica::start(cluster, folder.path(), &name, command).await?);
         }
         let began = Instant::now();
         while cluster.held().await? != vec![SHARDS / count; count] {
@@ -173,7 +165,7 @@ impl Group {
     }
 
     /// Waits until all replicas receive only Leases.
-    pub(super) async fn settle(&self) -> Result<()> {
+    pub(in crate::operators) async fn settle(&self) -> Result<()> {
         let received = || self.replicas.iter().map(|one| one.proxy.received());
         let began = Instant::now();
         loop {
@@ -188,12 +180,12 @@ impl Group {
         }
     }
 
-    pub(super) fn counters(&self) -> Result<Vec<Counters>> {
+    pub(in crate::operators) fn counters(&self) -> Result<Vec<Counters>> {
         let counters = self.replicas.iter().map(Replica::counters);
         counters.collect()
     }
 
-    pub(super) async fn stop(mut self) -> Result<()> {
+    pub(in crate::operators) async fn stop(mut self) -> Result<()> {
         for replica in &mut self.replicas {
             replica.child.kill().await?;
         }
@@ -202,10 +194,43 @@ impl Group {
 }
 
 impl Replica {
+    /// Starts an operator with a kubeconfig of its own.
+    pub(in crate::operators) async fn start(
+        cluster: &Cluster,
+        folder: &Path,
+        name: &str,
+        mut command: Command,
+    ) -> Result<Self> {
+        let server = cluster.listening.local_addr();
+        let proxy = Proxy::start(server).await?;
+        let kubeconfig = folder.join(format!("{name}.kubeconfig"));
+        let (direct, proxied) = (format!(":{}", server.port()), format!(":{}", proxy.port));
+        let text = cluster.listening.kubeconfig();
+        std::fs::write(&kubeconfig, text.replace(&direct, &proxied))?;
+        let log = std::fs::File::create(folder.join(format!("{name}.log")))?;
+        let child = command
+            .env("KUBECONFIG", &kubeconfig)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start {:?}: is it built?", command.as_std()))?;
+        Ok(Self { child, proxy })
+    }
+
+    pub(in crate::operators) fn usage(&self) -> Result<Usage> {
+        let id = self.child.id().context("the operator has exited")?;
+        Ok(Usage::of(id))
+    }
+
+    pub(in crate::operators) async fn stop(mut self) -> Result<()> {
+        self.child.kill().await.context("cannot stop the operator")
+    }
+
     #[allow(clippy::cast_precision_loss, reason = "a rounded figure")]
-    fn counters(&self) -> Result<Counters> {
-        let id = self.child.id().context("a replica has exited")?;
-        let usage = Usage::of(id);
+    pub(in crate::operators) fn counters(&self) -> Result<Counters> {
+        let usage = self.usage()?;
         Ok(Counters {
             cpu: usage.cpu()?,
             memory: usage.resident_megabytes()?,

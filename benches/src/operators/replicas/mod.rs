@@ -4,7 +4,7 @@
 //! The objects of the first measurement have the diff-base of a finished handling, so that the
 //! replicas only receive and keep them. They are created after the shards are divided.
 
-mod group;
+pub(super) mod group;
 mod proxy;
 
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn add(report: &mut Report, costs: &[Cost], sharding: Sharding, objects: u32) {
 }
 
 /// Creates objects with the diff-base of a finished handling.
-async fn create_handled(cluster: &Cluster, count: u32) -> Result<()> {
+pub(super) async fn create_handled(cluster: &Cluster, count: u32) -> Result<()> {
     let path = objects::path(group::NAMESPACE);
     load::repeat(cluster.client(), count, CREATORS, move |client, number| {
         let path = path.clone();

@@ -185,3 +185,9 @@ fn demo_can_be_interrupted() {
     assert!(!stdout.contains("=> Change it"), "{stdout}");
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
+
+#[test]
+fn all_options_are_documented() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    crate::options::check(env!("CARGO_BIN_EXE_kopf").as_ref(), &root);
+}

@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // also in what is around the tests
 
 mod commands;
+mod explore;
 mod manifests;
+#[path = "../../../../tests/guide/options.rs"]
+mod options;
 mod process;
 mod sandbox;

@@ -7,7 +7,7 @@
 //!
 //! | counter | grows with | starts again after |
 //! |---|---|---|
-//! | failures | every input except `Opened`, `Progress`, `Listed`, `Refused` | a new resource version, or a watch of [`STEADY`] |
+//! | failures | every input except `Opened`, `Progress`, `Listed`, `Refused` | a new resource version, or a watch of [`STEADY`]; those without a connection also after the first response |
 //! | re-listings | every `Relist` and `Missing` | [`STEADY`] between the end of a listing and the next re-listing |
 //!
 //! Events do not reset the counter of re-listings: a server that forgets versions faster than they
@@ -77,6 +77,8 @@ pub(super) struct Backoff {
     steady: Duration,
     watch: Watch,
     failures: u32,
+    /// Those of the failures that happened without a connection.
+    unreachable: u32,
     relistings: u32,
     listed: Option<Instant>,
     random: SplitMix64,
@@ -98,6 +100,7 @@ impl Backoff {
             steady: shortest_limit.map_or(STEADY, |limit| STEADY.min(limit / 2)),
             watch: Watch::Closed,
             failures: 0,
+            unreachable: 0,
             relistings: 0,
             listed: None,
             random: SplitMix64::new(seed),
@@ -117,6 +120,11 @@ impl Backoff {
     /// Applies an input and returns the delay before the next request: zero for inputs that no
     /// request follows, and for watches that worked.
     pub(super) fn step(&mut self, input: Input, now: Instant) -> Duration {
+        if input != Input::Unreachable {
+            // The outage is over: a server that starts can reject a few requests at first.
+            let unreachable = std::mem::take(&mut self.unreachable);
+            self.failures = self.failures.saturating_sub(unreachable);
+        }
         match input {
             Input::Opened => {
                 let progress = false;
@@ -143,7 +151,10 @@ impl Backoff {
                 self.grow(self.first, LONGEST)
             }
             Input::Unreachable => match self.close(now) {
-                Watch::Closed => self.grow(self.first.min(UNREACHABLE), UNREACHABLE),
+                Watch::Closed => {
+                    self.unreachable = self.unreachable.saturating_add(1);
+                    self.grow(self.first.min(UNREACHABLE), UNREACHABLE)
+                }
                 // The server was reached, and has ended the watch by breaking the connection.
                 Watch::Open { .. } => self.grow(self.first, LONGEST),
             },
@@ -259,8 +270,22 @@ mod tests {
             assert!(is_about(delay, expected), "{delay:?}");
             expected = (expected * 2).min(UNREACHABLE);
         }
-        // A server that is back but fails is not sent more requests than before.
-        assert!(is_about(backoff.step(Input::Failed, now), LONGEST));
+    }
+
+    #[test]
+    fn a_server_that_returns_is_asked_soon_although_it_rejects_requests_at_first() {
+        let mut backoff = default();
+        let now = Instant::now();
+        let first = Duration::from_millis(100);
+        backoff.step(Input::Failed, now);
+        for _ in 0..40 {
+            backoff.step(Input::Unreachable, now);
+        }
+        // The failure before the outage still counts, and so do those after it.
+        for doubled in [first * 2, first * 4, first * 8] {
+            let delay = backoff.step(Input::Failed, now);
+            assert!(is_about(delay, doubled), "{delay:?}");
+        }
     }
 
     #[test]

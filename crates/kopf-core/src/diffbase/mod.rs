@@ -18,7 +18,9 @@ pub use self::annotations::AnnotationsDiffBaseStorage;
 pub use self::asynchronous::{AsyncDiffBaseStorage, AwaitedDiffBaseStorage, DiffBaseSession};
 pub use self::multi::MultiDiffBaseStorage;
 pub use self::status::StatusDiffBaseStorage;
-pub use crate::storage::StorageError;
+// What implementations outside of this crate need.
+pub use crate::patch::Patch;
+pub use crate::storage::{StorageError, StorageFuture};
 
 use crate::body::Body;
 use crate::essence;
@@ -26,7 +28,6 @@ use crate::field::FieldPath;
 use crate::key_order::KeyOrder;
 use crate::keys::KeyNaming;
 use crate::lenient;
-use crate::patch::Patch;
 
 /// A storage of the essence of an object between changes and across restarts.
 ///

@@ -53,6 +53,13 @@ impl Filters {
             || meta.any(|criterion| matches!(criterion, MetaCriterion::Callback(_)))
             || values.any(|criterion| matches!(criterion, ValueCriterion::Callback(_)))
     }
+
+    /// Returns `true` if any filter is by a field or its value.
+    pub(crate) fn has_field(&self) -> bool {
+        let mut values = [&self.value, &self.old, &self.new].into_iter();
+        let field = self.field.as_ref();
+        field.is_some_and(|field| !field.is_root()) || values.any(Option::is_some)
+    }
 }
 
 impl fmt::Debug for Filters {

@@ -5,6 +5,7 @@
 
 mod background;
 mod conversion;
+mod reconciliation;
 mod spec;
 mod webhook;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 pub use background::{Cancellation, DelayFunction, InitialDelay, Timing};
 pub use conversion::Conversion;
+pub use reconciliation::Reconciliation;
 pub use spec::{Error, HandlerSpec};
 pub use webhook::{Operation, UnknownOperation, Webhook, WebhookType};
 
@@ -108,6 +110,8 @@ pub enum HandlerKind {
     },
     /// Changes of a field, for any reason.
     Field,
+    /// Everything that can make the state of an object differ from the desired one.
+    Reconcile(Reconciliation),
     /// The causes of the parent handler.
     Sub {
         /// `true` if the parent reacts only to changes of a field.
@@ -148,6 +152,7 @@ impl HandlerKind {
             | Self::Delete { .. }
             | Self::Resume { .. }
             | Self::Field
+            | Self::Reconcile(_)
             | Self::Sub { .. } => true,
             Self::Event
             | Self::Daemon(_)
@@ -194,7 +199,19 @@ impl HandlerKind {
 
     /// Returns `true` if objects must not be deleted before it is called, or before it has ended.
     pub fn requires_finalizer(self) -> bool {
-        self == Self::Delete { optional: false } || self.is_background()
+        match self {
+            Self::Delete { optional } => !optional,
+            Self::Reconcile(reconciliation) => reconciliation.finalizer,
+            kind => kind.is_background(),
+        }
+    }
+
+    /// Returns the options of a reconcile handler.
+    pub fn reconciliation(self) -> Option<Reconciliation> {
+        match self {
+            Self::Reconcile(reconciliation) => Some(reconciliation),
+            _ => None,
+        }
     }
 
     /// Returns the default treatment of arbitrary errors.
@@ -255,7 +272,7 @@ pub fn sub_id(parent: &str, own: &str) -> String {
 mod tests {
     use super::*;
 
-    pub(super) const KINDS: [HandlerKind; 17] = [
+    pub(super) const KINDS: [HandlerKind; 19] = [
         HandlerKind::Event,
         HandlerKind::Create,
         HandlerKind::Update,
@@ -275,6 +292,11 @@ mod tests {
         HandlerKind::Admission(WebhookType::Validating),
         HandlerKind::Admission(WebhookType::Mutating),
         HandlerKind::Convert,
+        HandlerKind::Reconcile(Reconciliation::PLAIN),
+        HandlerKind::Reconcile(Reconciliation {
+            every: None,
+            finalizer: true,
+        }),
     ];
 
     #[test]
@@ -298,6 +320,8 @@ mod tests {
             (None, false, false, false),
             (None, false, false, false),
             (None, false, false, false),
+            (None, true, false, false),
+            (None, true, false, true),
         ];
         for (kind, expected) in KINDS.into_iter().zip(expected) {
             let actual = (

@@ -95,6 +95,23 @@ pub enum Error {
         /// The handler.
         id: String,
     },
+    /// Reconcile handlers look at the whole object.
+    #[error(
+        "handler {id:?}: reconcile handlers have no field= and no filters by its value: they are called for \
+         every change; compare the field in the function, or select objects with when="
+    )]
+    FieldOfReconciliation {
+        /// The handler.
+        id: String,
+    },
+    /// The period of a reconcile handler is zero.
+    #[error(
+        "handler {id:?}: every= must be greater than 0; leave it out to be called for changes only"
+    )]
+    NoPeriod {
+        /// The handler.
+        id: String,
+    },
     /// Only change handlers have `old` and `new`.
     #[error("handler {id:?}: filters old=/new= can only be used in update and field handlers")]
     OldNewWithoutChange {
@@ -144,6 +161,7 @@ impl HandlerSpec {
             return Err(Error::SelectorMissing { id });
         }
 
+        self.check_reconciliation()?;
         let field = filters.field.as_ref().filter(|field| !field.is_root());
         if field.is_none() && self.kind == HandlerKind::Field {
             return Err(Error::FieldMissing { id });
@@ -173,6 +191,20 @@ impl HandlerSpec {
         }
         Ok(Handler { spec: self, run })
     }
+
+    fn check_reconciliation(&self) -> Result<(), Error> {
+        let Some(reconciliation) = self.kind.reconciliation() else {
+            return Ok(());
+        };
+        let id = self.id.to_string();
+        if self.filters.has_field() {
+            return Err(Error::FieldOfReconciliation { id });
+        }
+        if reconciliation.every.is_some_and(|every| every.is_zero()) {
+            return Err(Error::NoPeriod { id });
+        }
+        Ok(())
+    }
 }
 
 fn is_conversion(conversion: Option<&Conversion>) -> bool {
@@ -196,8 +228,10 @@ impl fmt::Debug for HandlerSpec {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Activity;
+    use std::time::Duration;
+
     use super::super::tests::KINDS;
+    use super::super::{Activity, Reconciliation};
     use super::*;
     use crate::field::FieldPath;
     use crate::filter::ValueCriterion;
@@ -213,6 +247,40 @@ mod tests {
             spec.conversion = Some(versions("v1", "v2"));
         }
         spec
+    }
+
+    /// Returns the kinds that can have a field.
+    fn fielded() -> impl Iterator<Item = HandlerKind> {
+        let kinds = KINDS.into_iter();
+        kinds.filter(|kind| kind.reconciliation().is_none())
+    }
+
+    #[test]
+    fn reconcile_handlers_have_a_period_and_no_field() {
+        let kind = |every: Option<u64>| {
+            HandlerKind::Reconcile(Reconciliation {
+                every: every.map(Duration::from_secs),
+                finalizer: false,
+            })
+        };
+        assert!(spec(kind(None), None).build(()).is_ok());
+        assert!(spec(kind(Some(5)), Some("")).build(()).is_ok());
+        assert_eq!(
+            error(spec(kind(Some(0)), None)),
+            Error::NoPeriod { id: id() }
+        );
+        let fielded = error(spec(kind(None), Some("spec")));
+        assert_eq!(fielded, Error::FieldOfReconciliation { id: id() });
+        for side in 0..3 {
+            let mut spec = spec(kind(None), None);
+            let present = Some(ValueCriterion::Present);
+            match side {
+                0 => spec.filters.value = present,
+                1 => spec.filters.old = present,
+                _ => spec.filters.new = present,
+            }
+            assert_eq!(error(spec), Error::FieldOfReconciliation { id: id() });
+        }
     }
 
     fn versions(source: &str, target: &str) -> Conversion {
@@ -242,7 +310,8 @@ mod tests {
         child.owns.clear();
         assert_eq!(error(child), Error::ChildrenMissing { id: id() });
         for kind in KINDS {
-            let mut spec = spec(kind, Some("spec"));
+            let field = kind.reconciliation().is_none().then_some("spec");
+            let mut spec = spec(kind, field);
             spec.owns = vec![Selector::everything()];
             let is_accepted = kind.is_change() || kind == HandlerKind::Child;
             match spec.build(()) {
@@ -257,7 +326,7 @@ mod tests {
 
     #[test]
     fn field_is_appended_to_the_id_except_in_sub_handlers_and_indices() {
-        for kind in KINDS {
+        for kind in fielded() {
             let handler = spec(kind, Some("spec.field")).build(()).unwrap();
             let is_bare = matches!(kind, HandlerKind::Sub { .. } | HandlerKind::Index);
             let expected = if is_bare { "fn" } else { "fn/spec.field" };
@@ -305,7 +374,7 @@ mod tests {
 
     #[test]
     fn old_and_new_are_for_changes_only() {
-        for kind in KINDS {
+        for kind in fielded() {
             let mut spec = spec(kind, Some("spec"));
             spec.filters.old = Some(ValueCriterion::Present);
             match spec.build(()) {

@@ -19,6 +19,9 @@ pub enum Action {
     /// Call the due change handlers, and feed
     /// [`HandlersFinished`](super::Input::HandlersFinished).
     Run(Reason),
+    /// Call the reconcile handler that is due, and feed
+    /// [`HandlersFinished`](super::Input::HandlersFinished).
+    Reconcile,
     /// Send the patch of this cycle, and feed the result.
     Write(Option<FinalizerChange>),
     /// Send the patch that could not be sent before, and feed the result.

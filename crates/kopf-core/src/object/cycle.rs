@@ -138,6 +138,8 @@ pub struct Cycle {
     new: Arc<Value>,
     attempted: AttemptedEssences,
     pub(super) requested: Option<Requested>,
+    /// Handlers other than reconcile handlers match the object, so that its diff-base is stored.
+    pub(super) is_based: bool,
 }
 
 impl Cycle {
@@ -184,7 +186,13 @@ impl Cycle {
             new,
             attempted: AttemptedEssences::default(),
             requested,
+            is_based: true,
         })
+    }
+
+    /// Returns the current essence.
+    pub(super) fn essence(&self) -> &Value {
+        &self.new
     }
 
     /// Returns the reason of the cause.
@@ -205,7 +213,8 @@ impl Cycle {
             (None, None) => AttemptedEssences::default(),
         };
         let ids = self.attempted.ids().map(HandlerId::from);
-        Some(policy.handlers.owned_ids().cloned().chain(ids).collect())
+        let owned = policy.handlers.owned(self.reason).iter().cloned();
+        Some(owned.chain(ids).collect())
     }
 
     /// Loads the progress of the handlers, and drops the attempts that it does not confirm.
@@ -218,8 +227,8 @@ impl Cycle {
         storages: Storages<'_>,
     ) -> Result<(), StorageError> {
         let body = &self.cause.body;
-        let owned = policy.handlers.owned_ids();
-        let progress = State::load(storages.progress, body, owned)?;
+        let owned = policy.handlers.owned(self.reason);
+        let progress = State::load(storages.progress, body, owned.iter())?;
         let mut attempted = std::mem::take(&mut self.attempted);
         validate(&mut attempted, storages, body, &progress)?;
         (self.progress, self.attempted) = (progress, attempted);
@@ -232,7 +241,8 @@ impl Cycle {
             body: &self.cause.body,
             reason: self.reason,
             essences: self.essences(),
-            owned: means.policy.handlers.owned(),
+            owned: means.policy.handlers.owned(self.reason),
+            stores_base: self.is_based,
         }
     }
 
@@ -293,6 +303,9 @@ impl Cycle {
         }
         let ids = handlers.iter().map(|handler| &handler.id);
         let mut progress = std::mem::take(&mut self.progress);
+        if self.reason == Reason::Delete {
+            restart_reconciliation(policy, &mut progress);
+        }
         let handling = self.handling(means);
         let superseded = handling.supersede(&mut progress, ids, now, &mut object.patch)?;
         self.progress = progress;
@@ -358,7 +371,7 @@ impl Cycle {
     ) {
         let memory = &mut object.memory;
         if let Some(erasure) = concluded.erasure {
-            let owned = means.policy.handlers.owned();
+            let owned = means.policy.handlers.owned(self.reason);
             let release = Release::new(&self.progress, owned, erasure);
             memory.release = Some(Box::new(release));
         }
@@ -495,6 +508,16 @@ pub struct Calls<'a> {
     pub exits: RunnerExits,
     /// The time after the calls.
     pub ended: Timestamp,
+}
+
+/// Resets the records of reconcile handlers that were retried before the deletion: its attempts are
+/// counted on their own.
+fn restart_reconciliation<F>(policy: &Policy<F>, progress: &mut State) {
+    let reconciling = &policy.handlers.reconciling;
+    progress.reset(Some(Reason::Delete), |id, record| {
+        let mut reconciling = reconciling.iter();
+        record.purpose.is_none() && reconciling.any(|handler| handler.id == *id)
+    });
 }
 
 /// Fetches the diff-base. An unreadable diff-base counts as absent if the object is being deleted,

@@ -8,7 +8,7 @@ use super::machine::{Actions, Machine};
 use super::moment::Moment;
 use super::plan::{Consistency, Facts, Finalizer, FinalizerChange, PendingPatch, Plan};
 use super::rules::{DeletionBlockers, Rules};
-use super::state::{BackOffReason, BackingOff, NextStep, Running, State, Unsent};
+use super::state::{BackOffReason, BackingOff, NextStep, Running, RunningHandlers, State, Unsent};
 use crate::cause::{EventType, Reason};
 
 /// The result of a cycle.
@@ -50,7 +50,7 @@ impl End {
         Self {
             holds_deletion: holds_deletion(facts),
             exiting: facts.exiting,
-            due: None,
+            due: facts.reconciling,
             patch: facts.patch,
             failure: Failure::new(false, facts.uncertain),
             considered: reason.is_some(),
@@ -80,7 +80,7 @@ impl Machine {
             Plan::WriteFirst(change) => {
                 let then = match facts.reason {
                     Some(_) => NextStep::Cycle,
-                    None => sleep_or_finish(facts.exiting),
+                    None => sleep_or_finish(earliest(facts.exiting, facts.reconciling)),
                 };
                 if facts.uncertain {
                     actions.push(Action::ReportFailure(None));
@@ -92,9 +92,13 @@ impl Machine {
                 match (stalled, self.stamped(reason, rules, now)) {
                     (Some(until), _) => self.stall(facts, until, Message::Stalled, now, actions),
                     (_, Some(until)) => self.stall(facts, until, Message::Stamped, now, actions),
-                    (None, None) => self.run(facts, reason, actions),
+                    (None, None) => self.run(facts, reason, now, actions),
                 }
             }
+            Plan::Reconcile => match self.stamps.blocked_until(rules, now) {
+                Some(until) => self.stall(facts, until, Message::Stamped, now, actions),
+                None => self.reconcile(facts, actions),
+            },
             Plan::Skip(reason) => {
                 self.skip(facts, reason, actions);
                 if self.state != State::Gone {
@@ -111,10 +115,24 @@ impl Machine {
         self.state = State::AwaitingEcho { wake };
     }
 
-    fn run(&mut self, facts: &Facts, reason: Reason, actions: &mut Actions) {
+    fn reconcile(&mut self, facts: &Facts, actions: &mut Actions) {
         self.futile.reset();
         self.state = State::Running(Running {
-            fingerprint: facts.fingerprint,
+            handlers: RunningHandlers::Reconciling { waiting: None },
+            holds_deletion: false,
+            exiting: facts.exiting,
+            uncertain: facts.uncertain,
+        });
+        actions.push(Action::Reconcile);
+    }
+
+    fn run(&mut self, facts: &Facts, reason: Reason, now: Moment, actions: &mut Actions) {
+        self.futile.reset();
+        self.state = State::Running(Running {
+            handlers: RunningHandlers::OfCause {
+                fingerprint: facts.fingerprint,
+                reconciling: facts.reconciling.map(|delay| now.after(delay)),
+            },
             holds_deletion: holds_deletion(facts),
             exiting: facts.exiting,
             uncertain: facts.uncertain,
@@ -199,13 +217,38 @@ impl Machine {
         let State::Running(running) = self.state.clone() else {
             return;
         };
-        if handled.attempted {
-            self.stall.note(running.fingerprint, now);
-        }
+        let other = match running.handlers {
+            RunningHandlers::Reconciling { waiting } => waiting,
+            RunningHandlers::OfCause {
+                fingerprint,
+                reconciling,
+            } => {
+                if handled.attempted {
+                    self.stall.note(fingerprint, now);
+                }
+                let stamped = self.stamps.blocked_until(rules, now);
+                let is_due = reconciling.is_some_and(|due| due <= now);
+                if is_due && stamped.is_some() {
+                    // Each own write causes another update.
+                    stamped
+                } else if is_due && gives_way(handled) {
+                    // The handlers of the cause wait for their retries.
+                    let waiting = handled.due.map(|delay| now.after(delay));
+                    self.state = State::Running(Running {
+                        handlers: RunningHandlers::Reconciling { waiting },
+                        ..running
+                    });
+                    return actions.push(Action::Reconcile);
+                } else {
+                    reconciling
+                }
+            }
+        };
         let end = End {
             holds_deletion: running.holds_deletion,
             exiting: running.exiting,
-            due: handled.due,
+            // Calls take time, by which the other handlers must not be delayed.
+            due: earliest(handled.due, other.map(|due| due.since(now))),
             patch: handled.patch,
             failure: Failure::new(handled.failed, running.uncertain),
             considered: true,
@@ -325,6 +368,12 @@ impl Machine {
 struct AllowedChange {
     now: Option<FinalizerChange>,
     later: Option<Duration>,
+}
+
+/// Returns `true` if the handlers of a cause have nothing to do now.
+fn gives_way(handled: Handled) -> bool {
+    let is_waiting = handled.due.is_some_and(|delay| !delay.is_zero());
+    is_waiting && !handled.attempted && !handled.failed && handled.patch == PendingPatch::Empty
 }
 
 /// Returns `true` if the finalizer holds back the deletion of the object.

@@ -25,9 +25,7 @@ use crate::handler::HandlerId;
 use crate::patch::{Patch, PatchFn};
 use crate::progress::state::{Extra, State};
 use crate::progress::{ProgressRecord, ProgressStorage};
-use crate::sizes::{
-    ANNOTATIONS_LIMIT, annotations_after, patched_annotations, size_of_annotations,
-};
+use crate::sizes::{ANNOTATIONS_LIMIT, annotations_size, patched_annotations};
 use crate::storage::StorageError;
 
 /// The storages of the state of handling.
@@ -92,6 +90,8 @@ pub struct Handling<'a> {
     pub essences: Essences<'a>,
     /// The ids of all change handlers of the resource.
     pub owned: &'a [HandlerId],
+    /// The diff-base is stored: not if only reconcile handlers match the object.
+    pub stores_base: bool,
 }
 
 /// The result of a cycle of handling, with what could not be stored.
@@ -365,7 +365,7 @@ impl Handling<'_> {
         essence: &Value,
         patch: &mut Patch,
     ) -> Result<Option<StorageError>, StorageError> {
-        if self.essences.old.is_some_and(|old| equal(old, essence)) {
+        if !self.stores_base || self.essences.old.is_some_and(|old| equal(old, essence)) {
             return Ok(None);
         }
         let mut base = Patch::default();
@@ -413,13 +413,14 @@ fn if_unchanged(body: &Body, merge: Map<String, Value>) -> PatchFn {
 
 /// Rejects an addition to the patch with which the annotations of the object would be too large.
 fn check_size(body: &Body, patch: &Patch, added: &Patch) -> Result<(), StorageError> {
-    let (sent, added) = (patched_annotations(patch), patched_annotations(added));
-    if sent.is_none() && added.is_none() {
+    let patches = [patch, added];
+    if patches
+        .into_iter()
+        .all(|patch| patched_annotations(patch).is_none())
+    {
         return Ok(());
     }
-    let mut all = annotations_after(body, patch);
-    all.extend(added.cloned().into_iter().flatten());
-    let size = size_of_annotations(&all);
+    let size = annotations_size(body, &patches);
     if size > ANNOTATIONS_LIMIT {
         let limit = ANNOTATIONS_LIMIT;
         return Err(StorageError::TooLarge { size, limit });

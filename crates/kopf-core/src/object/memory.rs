@@ -7,6 +7,7 @@ use super::input::Input;
 use super::machine::{Actions, Machine};
 use super::moment::Moment;
 use super::plan::PendingPatch;
+use super::reconciling::Reconcilers;
 use super::releasing::Release;
 use super::rules::Rules;
 use super::version::{Version, reaches};
@@ -32,6 +33,8 @@ pub struct Memory {
     pub overdue: Option<Box<Overdue>>,
     /// Attempted essences that are too large for the object.
     pub attempted: Option<Box<AttemptedEssences>>,
+    /// The reconcile handlers of the object; `None` until its first version is observed.
+    pub reconcilers: Option<Box<Reconcilers>>,
 }
 
 impl Memory {
@@ -53,8 +56,13 @@ impl Memory {
             release,
             overdue,
             attempted,
+            reconcilers,
         } = self;
-        carried.is_empty() && release.is_none() && overdue.is_none() && attempted.is_none()
+        carried.is_empty()
+            && release.is_none()
+            && overdue.is_none()
+            && attempted.is_none()
+            && reconcilers.is_none()
     }
 
     /// Returns the familiarity of this process with the object.
@@ -161,6 +169,25 @@ impl Object {
             if !self.woken.contains(id) {
                 self.woken.push(HandlerId::clone(id));
             }
+        }
+    }
+
+    /// Records the reconcile handlers that a changed child triggers. Before the first version is observed,
+    /// all children are new, and the handlers will be called anyway.
+    /// Handlers of a deletion are woken up.
+    pub fn trigger_by_child<'a>(&mut self, ids: impl Iterator<Item = &'a HandlerId>) {
+        let newest = self.newest.as_ref();
+        if newest.is_some_and(|newest| newest.body.is_deleting()) {
+            self.wake(ids);
+        } else if let Some(reconcilers) = &mut self.memory.reconcilers {
+            ids.for_each(|id| reconcilers.trigger_by_child(id));
+        }
+    }
+
+    /// Turns the last outcome of a reconcile handler into a permanent failure: its changes are too large.
+    pub fn fail_reconciliation(&mut self, id: &str, now: Moment) {
+        if let Some(reconcilers) = &mut self.memory.reconcilers {
+            reconcilers.fail(id, now);
         }
     }
 

@@ -20,6 +20,9 @@ pub struct Facts {
     /// When to check the daemons and timers that are being stopped; `None` if there are none. The
     /// machine adds the delay of a suspended change of the finalizer.
     pub exiting: Option<Duration>,
+    /// The time until a reconcile handler is due, zero for now; `None` if there is none, or if the object is
+    /// being deleted.
+    pub reconciling: Option<Duration>,
     /// Some handlers were called with another essence than the current one, and are owed an update.
     pub outdated: bool,
     /// The patch that is written regardless of change handlers.
@@ -28,6 +31,13 @@ pub struct Facts {
     pub fingerprint: Fingerprint,
     /// It is unknown whether some daemons or timers must run, because their filters failed.
     pub uncertain: bool,
+}
+
+impl Facts {
+    /// Returns `true` if a reconcile handler is due.
+    pub(super) fn is_reconciled_now(&self) -> bool {
+        self.reconciling.is_some_and(|delay| delay.is_zero())
+    }
 }
 
 /// The finalizer of the operator on one object.
@@ -109,6 +119,8 @@ pub enum Plan {
     WriteFirst(Option<FinalizerChange>),
     /// Call the change handlers for this reason.
     Handle(Reason),
+    /// Call a reconcile handler.
+    Reconcile,
     /// Nothing to handle. The reason is for the log.
     Skip(Option<Reason>),
 }
@@ -122,6 +134,7 @@ pub fn plan(facts: &Facts, change: Option<FinalizerChange>, consistency: Consist
     let is_consistent = consistency == Consistency::Seen;
     let Some(reason) = facts.reason else {
         return match change {
+            None if facts.is_reconciled_now() => reconcile(facts.patch, consistency),
             None => Plan::Skip(None),
             change => Plan::WriteFirst(change),
         };
@@ -135,7 +148,18 @@ pub fn plan(facts: &Facts, change: Option<FinalizerChange>, consistency: Consist
         PendingPatch::First if reason.is_handled() => Plan::WriteFirst(None),
         PendingPatch::Carried => Plan::WriteFirst(None),
         _ if reason.is_handled() || facts.outdated => Plan::Handle(reason),
+        _ if facts.is_reconciled_now() => reconcile(facts.patch, consistency),
         _ => Plan::Skip(Some(reason)),
+    }
+}
+
+/// Plans the call of a reconcile handler. It is called with the object as patched by other handlers, so that
+/// their changes can be distinguished from its own ones.
+fn reconcile(patch: PendingPatch, consistency: Consistency) -> Plan {
+    match (patch, consistency) {
+        (PendingPatch::Empty, Consistency::Seen) => Plan::Reconcile,
+        (PendingPatch::Empty, Consistency::Awaited) => Plan::AwaitEcho,
+        _ => Plan::WriteFirst(None),
     }
 }
 

@@ -11,6 +11,7 @@ use super::memory::Memory;
 use super::retriggering::Request;
 use super::rules::StandardRules;
 use crate::body::Body;
+use crate::field::FieldPath;
 use crate::keys::KeyNaming;
 use crate::registry::ResourceHandlers;
 use crate::resource::Resource;
@@ -86,8 +87,21 @@ impl<F> Policy<F> {
     /// # Errors
     /// Of the storages.
     pub fn essence(&self, body: &Body) -> Result<Value, StorageError> {
+        self.essence_with(body, &self.handlers.extra_fields)
+    }
+
+    /// Builds the part of the essence that reconcile handlers look at: without the fields that other handlers
+    /// are registered for, such as those of the status.
+    ///
+    /// # Errors
+    /// Of the storages.
+    pub(super) fn desired_state(&self, body: &Body) -> Result<Value, StorageError> {
+        self.essence_with(body, &[])
+    }
+
+    fn essence_with(&self, body: &Body, extra: &[FieldPath]) -> Result<Value, StorageError> {
         let storages = self.storages();
-        let mut essence = storages.diffbase.build(body, &self.handlers.extra_fields)?;
+        let mut essence = storages.diffbase.build(body, extra)?;
         storages.progress.clear(&mut essence)?;
         AttemptedEssences::strip(&self.place, body, &mut essence);
         Request::strip(self.naming(), body, &mut essence);

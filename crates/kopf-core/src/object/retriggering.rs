@@ -9,6 +9,9 @@
 //!    is that of the first requested handler.
 //! 3. The patch with the final outcome of the requested handlers removes the annotation.
 //!
+//! Reconcile handlers need no cause: a request is one of their triggers, and is removed at once if it selects
+//! no other handlers. After a restart, they are called anyway.
+//!
 //! An accepted request never purges records again, so a handler that is retried keeps its progress.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -146,7 +149,19 @@ impl Request {
     /// deleted. Handlers can be requested by the names of their annotations, such as
     /// `fn.spec.field` for `fn/spec.field`: ids are not always known.
     pub fn selects(&self, id: &str, kind: HandlerKind) -> bool {
-        reason(kind).is_some() && self.handlers.iter().any(|name| names(name, id))
+        reason(kind).is_some() && self.names(id)
+    }
+
+    /// Returns `true` if the request is for this handler.
+    pub(super) fn names(&self, id: &str) -> bool {
+        self.handlers.iter().any(|name| names(name, id))
+    }
+
+    /// Returns a digest that distinguishes requests, but not their states.
+    pub(super) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.handlers, &self.requested).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Purges the progress records of the selected handlers and of their sub-handlers, if the request
@@ -226,9 +241,9 @@ impl Requested {
         requested
     }
 
-    /// Returns the names in a request that selects no handlers.
-    pub(super) fn unknown(&self) -> Option<&[String]> {
-        self.handlers.is_empty().then_some(&self.request.handlers)
+    /// Returns `true` if the request selects no handlers, except reconcile handlers.
+    pub(super) fn is_empty(&self) -> bool {
+        self.handlers.is_empty()
     }
 
     /// Returns the handlers to call: those that the cause selects and the requested ones.

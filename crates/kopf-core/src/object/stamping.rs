@@ -84,6 +84,19 @@ impl Stamp {
     }
 }
 
+#[cfg(test)]
+impl Stamp {
+    /// Returns the stamp of the write that has created this version.
+    pub(super) fn of(version: &str) -> Self {
+        Self {
+            version: version.into(),
+            field: "spec.stamp".into(),
+            manager: None,
+            is_confirmed: false,
+        }
+    }
+}
+
 /// Own writes in a row that came with changes to be handled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Stamps {

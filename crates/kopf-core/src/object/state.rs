@@ -47,14 +47,31 @@ pub enum State {
 /// The facts of a cycle whose change handlers run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Running {
-    /// The digest of the cause.
-    pub(super) fingerprint: Fingerprint,
+    /// The called handlers.
+    pub(super) handlers: RunningHandlers,
     /// The finalizer holds back the deletion of the object until the handlers are finished.
     pub(super) holds_deletion: bool,
     /// When to check the daemons and timers that are being stopped.
     pub(super) exiting: Option<Duration>,
     /// It is unknown whether some daemons or timers must run, because their filters failed.
     pub(super) uncertain: bool,
+}
+
+/// The handlers that are called in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum RunningHandlers {
+    /// The handlers of a cause.
+    OfCause {
+        /// The digest of the cause.
+        fingerprint: Fingerprint,
+        /// The time at which a reconcile handler is due.
+        reconciling: Option<Moment>,
+    },
+    /// A reconcile handler.
+    Reconciling {
+        /// The time at which the next handler of a cause is due.
+        waiting: Option<Moment>,
+    },
 }
 
 /// A patch that the server has not accepted yet.

@@ -92,6 +92,7 @@ fn facts() -> Facts {
         finalizer: Finalizer::Absent,
         reason: Some(Reason::Update),
         exiting: None,
+        reconciling: None,
         outdated: false,
         patch: PendingPatch::Empty,
         fingerprint: FINGERPRINT,
@@ -392,4 +393,37 @@ fn versions_before_an_overdue_write_are_outdated_for_later_drivers() {
     assert!(!later.is_outdated("5", subject.now));
     subject.pass(60);
     assert!(!later.is_outdated("3", subject.now), "for a minute only");
+}
+
+/// Handlers of a cause that wait for a retry give way to reconcile handlers, but not if each write is stamped.
+#[test]
+fn stamped_writes_delay_reconciliation_beside_waiting_handlers() {
+    for (stamps, expected) in [(1, true), (2, false)] {
+        let mut subject = Subject::new();
+        for version in (1..=stamps).map(|version| version.to_string()) {
+            subject.machine.stamps.note(Some(Stamp::of(&version)));
+            subject.machine.stamps.see(&version, subject.now);
+        }
+        subject.begin(EventType::Modified, "3");
+        subject.plan(Facts {
+            reason: Some(Reason::Create),
+            reconciling: Some(Duration::ZERO),
+            ..facts()
+        });
+        let actions = subject.step(Input::HandlersFinished(Handled {
+            due: Some(Duration::from_secs(100)),
+            attempted: false,
+            patch: PendingPatch::Empty,
+            ..handled()
+        }));
+        assert_eq!(
+            actions.contains(&Action::Reconcile),
+            expected,
+            "{actions:?}"
+        );
+        if !expected {
+            let until = subject.machine.deadline().expect("a deadline");
+            assert!(until < subject.now.after(Duration::from_secs(100)));
+        }
+    }
 }

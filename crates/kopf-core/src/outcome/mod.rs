@@ -13,6 +13,7 @@ pub use error::{Attachment, HandlerError};
 use serde_json::Value;
 
 use crate::handler::{ErrorsMode, HandlerId, HandlerKind, Retrying};
+use crate::trigger::Requeue;
 use crate::wording::{self, Level, Style};
 
 /// An attempt, before or after the call.
@@ -80,6 +81,19 @@ pub enum Verdict {
 }
 
 impl Outcome {
+    /// Returns the outcome of a reconcile handler that requests another call before its object may be deleted.
+    #[must_use]
+    pub fn continued(self, requeue: Requeue) -> Self {
+        match requeue.pause() {
+            Some(delay) if self.is_final && self.error.is_none() => Self {
+                is_final: false,
+                delay: Some(delay),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// Returns the log record with the label of the handler, such as `Handler 'id'`.
     pub fn log(&self, label: &str, kind: HandlerKind, style: Style) -> (Level, String) {
         let error = self.error.as_deref().unwrap_or_default();

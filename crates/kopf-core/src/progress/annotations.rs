@@ -11,7 +11,7 @@ use crate::keys::{self, KeyNaming};
 use crate::lenient;
 use crate::patch::Patch;
 use crate::sizes::{
-    MESSAGE_LIMIT, annotations_after, cut_or_drop, highest_limit, size_of_annotations,
+    MESSAGE_LIMIT, annotations_after, annotations_size, cut_or_drop, highest_limit,
 };
 
 /// A storage of records in `metadata.annotations`, which all objects have.
@@ -225,11 +225,11 @@ impl ProgressStorage for AnnotationsProgressStorage {
     }
 
     fn shorten(&self, body: &Body, patch: &mut Patch, limit: usize) -> Result<(), StorageError> {
-        let annotations = annotations_after(body, patch);
-        let size = size_of_annotations(&annotations);
+        let size = annotations_size(body, &[patch]);
         if size <= limit {
             return Ok(());
         }
+        let annotations = annotations_after(body, patch);
         let records = self.messages(&annotations);
         let encoded: usize = records.iter().map(|record| record.text.len()).sum();
         let room = limit.saturating_sub(size - encoded);

@@ -21,3 +21,6 @@ pub use self::record::ProgressRecord;
 pub use self::smart::SmartProgressStorage;
 pub use self::status::StatusProgressStorage;
 pub use self::storage::{ProgressStorage, StorageError};
+// What implementations outside of this crate need.
+pub use crate::patch::Patch;
+pub use crate::storage::StorageFuture;

@@ -13,7 +13,7 @@ use crate::sizes::{MESSAGE_LIMIT, cut};
 use crate::timestamp;
 
 /// The progress of one handler in one cause.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ProgressRecord {
     /// The time at which the handler was first selected in this cause, possibly before its first

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::cause::Cause;
+use crate::cause::{Cause, Reason};
 use crate::field::FieldPath;
 use crate::filter::Filters;
 use crate::handler::{Activity, Handler, HandlerId, HandlerKind};
@@ -55,6 +55,12 @@ impl<F> Registry<F> {
         })
     }
 
+    /// Returns `true` if reconcile handlers own objects of this resource.
+    fn is_reconciled(&self, resource: &Resource) -> bool {
+        let mut handlers = self.handlers.iter();
+        handlers.any(|handler| handler.kind.reconciliation().is_some() && handler.owns(resource))
+    }
+
     /// Returns the handlers of one activity of the operator, in order, each function once per id.
     pub fn activities(&self, activity: Activity) -> Vec<Arc<Handler<F>>> {
         let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
@@ -79,13 +85,14 @@ impl<F> Registry<F> {
         });
         let (mut indexing, mut watching) = (Vec::new(), Vec::new());
         let (mut spawning, mut changing) = (Vec::new(), Vec::new());
-        let mut child_watching = Vec::new();
+        let (mut child_watching, mut reconciling) = (Vec::new(), Vec::new());
         for handler in selected.cloned() {
             match handler.kind {
                 HandlerKind::Index => indexing.push(handler),
                 HandlerKind::Event => watching.push(handler),
                 HandlerKind::Child => child_watching.push(handler),
                 HandlerKind::Daemon(_) | HandlerKind::Timer(_) => spawning.push(handler),
+                HandlerKind::Reconcile(_) => reconciling.push(handler),
                 _ => changing.push(handler),
             }
         }
@@ -100,21 +107,18 @@ impl<F> Registry<F> {
                 _ => {}
             }
         }
-        let mut owned: Vec<HandlerId> = Vec::with_capacity(changing.len());
-        for handler in &changing {
-            if !owned.contains(&handler.id) {
-                owned.push(Arc::clone(&handler.id));
-            }
-        }
         ResourceHandlers {
+            owned: distinct_ids(changing.iter()),
+            owned_at_deletion: distinct_ids(changing.iter().chain(&reconciling)),
             indexing,
             watching,
             spawning,
             changing,
+            reconciling,
             child_watching,
             extra_fields,
-            owned,
             is_owned: self.handlers.iter().any(|handler| handler.owns(resource)),
+            is_reconciled: self.is_reconciled(resource),
         }
     }
 }
@@ -158,15 +162,20 @@ pub struct ResourceHandlers<F> {
     pub watching: Vec<Arc<Handler<F>>>,
     /// Daemons and timers.
     pub spawning: Vec<Arc<Handler<F>>>,
-    /// Change handlers.
+    /// Change handlers, except reconcile handlers.
     pub changing: Vec<Arc<Handler<F>>>,
+    /// Reconcile handlers.
+    pub reconciling: Vec<Arc<Handler<F>>>,
     /// Handlers of owned objects.
     pub child_watching: Vec<Arc<Handler<F>>>,
     /// Objects of this resource are owned by objects of other handlers, which are to be notified.
     pub is_owned: bool,
+    /// Some of these owners are reconciled: all of their children must be known before the first call.
+    pub is_reconciled: bool,
     /// The fields of all handlers: they are tracked even where others are not, as in the status.
     pub extra_fields: Vec<FieldPath>,
     owned: Vec<HandlerId>,
+    owned_at_deletion: Vec<HandlerId>,
 }
 
 impl<F> ResourceHandlers<F> {
@@ -178,6 +187,7 @@ impl<F> ResourceHandlers<F> {
             &self.watching,
             &self.spawning,
             &self.changing,
+            &self.reconciling,
             &self.child_watching,
         ]
         .into_iter()
@@ -198,8 +208,8 @@ impl<F> ResourceHandlers<F> {
 
     /// Returns `true` if owned objects matter to the objects of this resource.
     pub fn is_owner(&self) -> bool {
-        !self.child_watching.is_empty()
-            || self.changing.iter().any(|handler| !handler.owns.is_empty())
+        let mut handlers = self.changing.iter().chain(&self.reconciling);
+        !self.child_watching.is_empty() || handlers.any(|handler| !handler.owns.is_empty())
     }
 
     /// Returns the handlers of changed children of this resource. Failing filters are logged, and
@@ -222,10 +232,26 @@ impl<F> ResourceHandlers<F> {
 
     /// Returns the ids of the change handlers that are woken by changed children of this resource.
     pub fn woken_by(&self, child: &Resource) -> impl Iterator<Item = &HandlerId> {
-        self.changing
-            .iter()
-            .filter(|handler| handler.owns(child))
-            .map(|handler| &handler.id)
+        owning(&self.changing, child)
+    }
+
+    /// Returns the ids of the reconcile handlers that are triggered by changed children of this resource.
+    pub fn triggered_by(&self, child: &Resource) -> impl Iterator<Item = &HandlerId> {
+        owning(&self.reconciling, child)
+    }
+
+    /// Returns the reconcile handlers that match this object.
+    ///
+    /// # Errors
+    /// Of a filter.
+    pub fn reconciling_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<Vec<Arc<Handler<F>>>, FilterError> {
+        collect(self.reconciling.iter(), |handler| {
+            matching::matches_object(handler, cause, context)
+        })
     }
 
     /// Returns the index handlers that match this object. Failing filters are logged, and do not
@@ -256,26 +282,42 @@ impl<F> ResourceHandlers<F> {
         cause: &Cause,
         context: &dyn Any,
     ) -> Result<Vec<Arc<Handler<F>>>, FilterError> {
-        collect(&self.changing, |handler| {
+        collect(self.changing.iter().chain(&self.reconciling), |handler| {
             Ok(reacts(handler.kind, cause) && matching::matches_object(handler, cause, context)?)
         })
     }
 
-    /// Returns `true` if any change handler matches this object. Otherwise the operator leaves no
-    /// trace on it.
+    /// Returns `true` if any change handler, except reconcile handlers, matches this object. Otherwise the
+    /// operator stores no diff-base on it.
     pub fn prematches_any(&self, cause: &Cause, context: &dyn Any) -> Result<bool, FilterError> {
-        any(&self.changing, |handler| {
+        any(self.changing.iter(), |handler| {
             matching::prematches_object(handler, cause, context)
         })
     }
 
-    /// Returns `true` if any handler must be called before the object is deleted.
+    /// Returns `true` if any reconcile handler must be called before this object is deleted.
+    ///
+    /// # Errors
+    /// Of a filter.
+    pub fn reconciles_deletion(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<bool, FilterError> {
+        any(self.reconciling.iter(), |handler| {
+            Ok(handler.kind.requires_finalizer()
+                && matching::prematches_object(handler, cause, context)?)
+        })
+    }
+
+    /// Returns `true` if any change handler, except reconcile handlers, must be called before the object is
+    /// deleted.
     pub fn requires_finalizer(
         &self,
         cause: &Cause,
         context: &dyn Any,
     ) -> Result<bool, FilterError> {
-        any(&self.changing, |handler| {
+        any(self.changing.iter(), |handler| {
             Ok(handler.kind.requires_finalizer()
                 && matching::prematches_object(handler, cause, context)?)
         })
@@ -284,7 +326,12 @@ impl<F> ResourceHandlers<F> {
     /// Returns `true` if the handling of an object depends only on its essence, labels and
     /// finalizers: there are only change handlers, with filters on these.
     pub fn look_at_essences_only(&self) -> bool {
-        let others = [&self.indexing, &self.watching, &self.spawning];
+        let others = [
+            &self.indexing,
+            &self.watching,
+            &self.spawning,
+            &self.reconciling,
+        ];
         // Owners and owned objects need their newest version at any time.
         !self.is_owner()
             && !self.is_owned
@@ -306,14 +353,13 @@ impl<F> ResourceHandlers<F> {
             })
     }
 
-    /// Returns the ids of all change handlers, each once: their records on objects are ours.
-    pub fn owned(&self) -> &[HandlerId] {
-        &self.owned
-    }
-
-    /// Iterates over [`owned`](Self::owned).
-    pub fn owned_ids(&self) -> impl Iterator<Item = &HandlerId> + Clone {
-        self.owned.iter()
+    /// Returns the ids of all change handlers, each once: their records on objects are ours. The records of
+    /// reconcile handlers are independent of other causes than the deletion, which ends them.
+    pub fn owned(&self, reason: Reason) -> &[HandlerId] {
+        match reason {
+            Reason::Delete => &self.owned_at_deletion,
+            _ => &self.owned,
+        }
     }
 }
 
@@ -324,9 +370,28 @@ impl<F> std::fmt::Debug for ResourceHandlers<F> {
             .field("spawning", &self.spawning)
             .field("watching", &self.watching)
             .field("changing", &self.changing)
+            .field("reconciling", &self.reconciling)
             .field("extra_fields", &self.extra_fields)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the id that a reconcile handler of this resource shares with another change handler of it.
+pub fn shared_id<F>(handlers: &[Arc<Handler<F>>], resource: &Resource) -> Option<HandlerId> {
+    let is_selected = |handler: &Handler<F>| {
+        let selector = handler.selector.as_ref();
+        selector.is_some_and(|selector| selector.check(resource))
+    };
+    let is_same = |one: &Handler<F>, other: &Handler<F>| {
+        let is_other = other.kind.is_change() && other.kind.reconciliation().is_none();
+        is_other && one.id == other.id && is_selected(other)
+    };
+    let reconciling = handlers.iter().filter(|one| {
+        let is_reconciling = one.kind.reconciliation().is_some();
+        is_reconciling && handlers.iter().any(|other| is_same(one, other))
+    });
+    let mut shared = reconciling.filter(|one| is_selected(one));
+    shared.next().map(|one| HandlerId::clone(&one.id))
 }
 
 /// Returns the sub-handlers to be called for this cause.
@@ -335,7 +400,7 @@ pub fn select_from<F>(
     cause: &Cause,
     context: &dyn Any,
 ) -> Result<Vec<Arc<Handler<F>>>, FilterError> {
-    collect(handlers, |handler| {
+    collect(handlers.iter(), |handler| {
         Ok(reacts(handler.kind, cause) && matching::matches(handler, cause, context)?)
     })
 }
@@ -351,6 +416,9 @@ fn reacts(kind: HandlerKind, cause: &Cause) -> bool {
     };
     match kind {
         kind if !kind.is_change() => false,
+        HandlerKind::Reconcile(reconciliation) => {
+            reconciliation.finalizer && change.reason == Reason::Delete
+        }
         HandlerKind::Resume { deleted } => change.initial && (deleted || !cause.body.is_deleting()),
         kind => kind.reason().is_none_or(|reason| reason == change.reason),
     }
@@ -360,8 +428,8 @@ fn reacts(kind: HandlerKind, cause: &Cause) -> bool {
 /// wins.
 ///
 /// One function can be registered for several reasons, and more than one of them can apply.
-fn collect<F>(
-    handlers: &[Arc<Handler<F>>],
+fn collect<'a, F: 'a>(
+    handlers: impl Iterator<Item = &'a Arc<Handler<F>>>,
     matches: impl Fn(&Handler<F>) -> Result<bool, FilterError>,
 ) -> Result<Vec<Arc<Handler<F>>>, FilterError> {
     let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
@@ -400,8 +468,28 @@ fn is_repeated<F>(selected: &[Arc<Handler<F>>], handler: &Handler<F>) -> bool {
         .any(|other| other.function == handler.function && other.id == handler.id)
 }
 
-fn any<F>(
-    handlers: &[Arc<Handler<F>>],
+/// Returns the ids of the handlers, each once.
+fn distinct_ids<'a, F: 'a>(handlers: impl Iterator<Item = &'a Arc<Handler<F>>>) -> Vec<HandlerId> {
+    let mut ids: Vec<HandlerId> = Vec::new();
+    for handler in handlers {
+        if !ids.contains(&handler.id) {
+            ids.push(Arc::clone(&handler.id));
+        }
+    }
+    ids
+}
+
+/// Returns the ids of the handlers whose objects own objects of this resource.
+fn owning<'a, F>(
+    handlers: &'a [Arc<Handler<F>>],
+    child: &Resource,
+) -> impl Iterator<Item = &'a HandlerId> {
+    let owning = handlers.iter().filter(|handler| handler.owns(child));
+    owning.map(|handler| &handler.id)
+}
+
+fn any<'a, F: 'a>(
+    handlers: impl Iterator<Item = &'a Arc<Handler<F>>>,
     matches: impl Fn(&Handler<F>) -> Result<bool, FilterError>,
 ) -> Result<bool, FilterError> {
     for handler in handlers {

@@ -7,7 +7,7 @@ use crate::body::Body;
 use crate::cause::{Change, EventType, Reason};
 use crate::diff::diff;
 use crate::filter::{Filters, MetaCriterion, ValueCriterion, when_fn};
-use crate::handler::{FunctionId, HandlerSpec};
+use crate::handler::{FunctionId, HandlerSpec, Reconciliation};
 
 const REASONS: [Reason; 7] = [
     Reason::Create,
@@ -181,7 +181,11 @@ fn one_function_runs_once_per_id_and_the_first_declaration_wins() {
     assert_eq!(ids(&update), ["fn", "fn/spec.field", "other-id", "fn"]);
     assert_eq!(update[0].retrying.retries, None);
     // The records on objects are identified by id only.
-    let owned: Vec<&str> = handlers.owned_ids().map(|id| &**id).collect();
+    let owned: Vec<&str> = handlers
+        .owned(Reason::Update)
+        .iter()
+        .map(|id| &**id)
+        .collect();
     assert_eq!(owned, ["fn", "fn/spec.field", "other-id"]);
 }
 
@@ -406,20 +410,54 @@ fn admission_handlers_are_selected_for_admission_only() {
         watching,
         spawning,
         changing,
+        reconciling,
         child_watching,
         is_owned,
+        is_reconciled,
         extra_fields,
         owned,
+        owned_at_deletion,
     } = &handlers;
-    let all = [indexing, watching, spawning, changing, child_watching];
-    assert!(!is_owned);
+    let all = [
+        indexing,
+        watching,
+        spawning,
+        changing,
+        reconciling,
+        child_watching,
+    ];
+    assert!(!is_owned && !is_reconciled);
     assert!(all.iter().all(|handlers| handlers.is_empty()));
-    assert!(extra_fields.is_empty() && owned.is_empty());
+    assert!(extra_fields.is_empty() && owned.is_empty() && owned_at_deletion.is_empty());
     assert!(
         !handlers
             .requires_finalizer(&cause(Reason::Create, false), &())
             .unwrap()
     );
+}
+
+#[test]
+fn reconcile_handlers_are_a_part_of_deletions_if_they_have_a_finalizer() {
+    let reconcile = |finalizer| {
+        let every = None;
+        HandlerKind::Reconcile(Reconciliation { every, finalizer })
+    };
+    let handlers = resource_handlers([
+        built("plain", reconcile(false)),
+        built("held", reconcile(true)),
+        built("made", HandlerKind::Create),
+    ]);
+    let (create, delete) = (cause(Reason::Create, false), cause(Reason::Delete, false));
+    let selected = |cause| ids(&handlers.selected(cause, &()).unwrap()).join(" ");
+    assert_eq!(selected(&create), "made");
+    assert_eq!(selected(&delete), "held");
+    let reconciling = handlers.reconciling_for(&create, &()).unwrap();
+    assert_eq!(ids(&reconciling), ["plain", "held"]);
+    assert!(handlers.reconciles_deletion(&create, &()).unwrap());
+    assert!(!handlers.requires_finalizer(&create, &()).unwrap());
+    assert_eq!(handlers.owned(Reason::Update).len(), 1);
+    assert_eq!(handlers.owned(Reason::Delete).len(), 3);
+    assert!(!handlers.look_at_essences_only());
 }
 
 fn owning(id: &str, kind: HandlerKind, parent: Option<&str>) -> Handler<()> {

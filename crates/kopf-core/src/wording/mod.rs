@@ -22,6 +22,7 @@ use crate::cause::Reason;
 use crate::diff::Diff;
 use crate::handler::HandlerKind;
 use crate::literal::Text;
+use crate::trigger::Triggers;
 
 /// The finalizer is needed and will be added.
 pub const ADDING_FINALIZER: &str = "Adding the finalizer, thus preventing the actual deletion.";
@@ -99,6 +100,11 @@ fn labelled(kind: &'static str, id: &str) -> impl Display {
 /// Formats the start of an attempt.
 pub fn invoked(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is invoked."))
+}
+
+/// Formats the reasons of the call of a reconcile handler.
+pub fn reconciling(triggers: Triggers) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| write!(f, "Reconciliation is in progress: {triggers}."))
 }
 
 /// Formats the cancellation of an attempt because the operator stops.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kopf_core::object::{Action, Effect, Input, PendingPatch, Response};
 
 /// All variants. The functions below do not compile if one is missing there.
-const ALL: [&str; 37] = [
+const ALL: [&str; 38] = [
     "Input::Event",
     "Input::Superseded",
     "Input::Newest",
@@ -26,6 +26,7 @@ const ALL: [&str; 37] = [
     "Action::CallEventHandlers",
     "Action::Plan",
     "Action::Run",
+    "Action::Reconcile",
     "Action::Write",
     "Action::Resend",
     "Action::Record",
@@ -97,6 +98,7 @@ impl Coverage {
             Action::CallEventHandlers => "Action::CallEventHandlers",
             Action::Plan => "Action::Plan",
             Action::Run(_) => "Action::Run",
+            Action::Reconcile => "Action::Reconcile",
             Action::Write(_) => "Action::Write",
             Action::Resend => "Action::Resend",
             Action::Record => "Action::Record",

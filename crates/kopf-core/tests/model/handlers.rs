@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::handler::{Cancellation, FunctionId, HandlerKind, HandlerSpec};
+use kopf_core::handler::{Cancellation, FunctionId, HandlerKind, HandlerSpec, Reconciliation};
 use kopf_core::object::{Moment, Policy};
 use kopf_core::outcome::{Outcome, Verdict};
 use kopf_core::patch::PatchFn;
@@ -24,6 +24,10 @@ pub(crate) struct Handlers {
     pub(crate) resuming: &'static [&'static str],
     /// Handlers of deletions.
     pub(crate) deleting: &'static [&'static str],
+    /// Reconcile handlers.
+    pub(crate) reconciling: &'static [&'static str],
+    /// Reconcile handlers that are also called for deletions, which wait for them.
+    pub(crate) holding: &'static [&'static str],
     /// There is a daemon.
     pub(crate) daemon: bool,
     /// Handlers of changes are woken up by children, whose handler changes the object.
@@ -45,7 +49,8 @@ impl Handlers {
         let mut add = |id: &str, kind| {
             let mut spec = HandlerSpec::new(id, FunctionId::Number(1), kind);
             spec.selector = Some(Selector::parse(&["things"]).unwrap());
-            if self.owns && kind == HandlerKind::Update {
+            let is_woken = kind == HandlerKind::Update || kind.reconciliation().is_some();
+            if self.owns && is_woken {
                 spec.owns = vec![Selector::parse(&["children"]).unwrap()];
             }
             registry.add(spec.build(()).unwrap());
@@ -60,6 +65,15 @@ impl Handlers {
         for id in self.deleting {
             add(id, HandlerKind::Delete { optional: false });
         }
+        for (ids, finalizer) in [(self.reconciling, false), (self.holding, true)] {
+            let every = None;
+            for id in ids {
+                add(
+                    id,
+                    HandlerKind::Reconcile(Reconciliation { every, finalizer }),
+                );
+            }
+        }
         if self.daemon {
             add("daemon", HandlerKind::Daemon(Cancellation::NONE));
         }
@@ -68,6 +82,13 @@ impl Handlers {
         settings.persistence.lost_updates = lost_updates;
         let handlers = registry.for_resource(&resource);
         Policy::new(Arc::new(resource), handlers, Arc::new(settings))
+    }
+}
+
+impl Handlers {
+    /// Returns the handlers that are called for a deletion.
+    pub(super) fn of_deletion(self) -> impl Iterator<Item = &'static str> {
+        self.deleting.iter().chain(self.holding).copied()
     }
 }
 

@@ -45,6 +45,8 @@ const NO_HANDLERS: Handlers = Handlers {
     changing: &[],
     resuming: &[],
     deleting: &[],
+    reconciling: &[],
+    holding: &[],
     daemon: false,
     owns: false,
     marks: false,
@@ -89,6 +91,35 @@ const MARKING: Handlers = Handlers {
     ..NO_HANDLERS
 };
 
+const RECONCILING: Handlers = Handlers {
+    reconciling: &["s"],
+    owns: true,
+    ..NO_HANDLERS
+};
+
+const RECONCILING_TOO: Handlers = Handlers {
+    changing: &["a"],
+    reconciling: &["s"],
+    ..NO_HANDLERS
+};
+
+const RECONCILING_TWICE: Handlers = Handlers {
+    reconciling: &["s", "t"],
+    ..NO_HANDLERS
+};
+
+const HOLDING: Handlers = Handlers {
+    changing: &["a"],
+    deleting: &["d"],
+    holding: &["s"],
+    ..NO_HANDLERS
+};
+
+const HOLDING_ALONE: Handlers = Handlers {
+    holding: &["s"],
+    ..NO_HANDLERS
+};
+
 /// One exploration: a name, the handlers, and what may happen.
 struct Exploration {
     name: &'static str,
@@ -110,6 +141,7 @@ const NONE: Budget = Budget {
     handovers: 0,
     children: 0,
     retries: 0,
+    requeues: 0,
     beats: 0,
     others: 0,
     delays: 2,
@@ -125,7 +157,7 @@ const OPAQUE: Budget = Budget {
     ..NONE
 };
 
-const EXPLORATIONS: [Exploration; 19] = [
+const EXPLORATIONS: [Exploration; 27] = [
     Exploration {
         name: "edits while another handler is retried",
         handlers: CHANGING,
@@ -319,6 +351,91 @@ const EXPLORATIONS: [Exploration; 19] = [
             retries: 2,
             children: 2,
             handovers: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "reconciliation amid edits, retries and crashes",
+        handlers: RECONCILING,
+        budget: Budget {
+            edits: 2,
+            retries: 1,
+            crashes: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "reconciliation amid children and requests",
+        handlers: RECONCILING,
+        budget: Budget {
+            edits: 1,
+            children: 1,
+            requeues: 1,
+            retries: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "reconciliation amid failing writes and pauses",
+        handlers: RECONCILING,
+        budget: Budget {
+            edits: 1,
+            retries: 1,
+            failures: 1,
+            rejections: 1,
+            pauses: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "reconciliation amid changes of the replica",
+        handlers: RECONCILING,
+        budget: Budget {
+            edits: 1,
+            retries: 1,
+            children: 1,
+            handovers: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "reconciliation together with changes",
+        handlers: RECONCILING_TOO,
+        budget: Budget {
+            edits: 1,
+            retries: 2,
+            requeues: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "reconciliation by two handlers",
+        handlers: RECONCILING_TWICE,
+        budget: Budget {
+            edits: 1,
+            retries: 1,
+            relistings: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "reconciliation of a deletion with other handlers",
+        handlers: HOLDING,
+        budget: Budget {
+            edits: 1,
+            deletions: 1,
+            retries: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "reconciliation of a deletion amid crashes and failing writes",
+        handlers: HOLDING_ALONE,
+        budget: Budget {
+            deletions: 1,
+            retries: 2,
+            crashes: 1,
+            failures: 1,
             ..NONE
         },
     },

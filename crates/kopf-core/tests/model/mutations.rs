@@ -10,7 +10,10 @@ use super::explorer::{Explored, explore};
 use super::handlers::Handlers;
 use super::process::Operator;
 use super::world::{Budget, Universe};
-use super::{CHANGING, DAEMON, DELETING, DELETING_TWICE, MARKING, NONE, OPAQUE, OWNING, standard};
+use super::{
+    CHANGING, DAEMON, DELETING, DELETING_TWICE, MARKING, NONE, OPAQUE, OWNING, RECONCILING,
+    standard,
+};
 
 /// The standard rules, with one of them replaced.
 struct Mutant {
@@ -46,6 +49,10 @@ pub(crate) enum Mutation {
     LeftUnrecorded,
     /// Handlers that were woken up by a child stay so after another replica has taken over.
     LeftAwake,
+    /// Changed children do not trigger reconcile handlers.
+    ChildForgotten,
+    /// The requests of reconcile handlers for another call are dropped.
+    RequestForgotten,
 }
 
 impl Rules for Mutant {
@@ -250,6 +257,24 @@ fn every_wrong_rule_has_a_counterexample() {
                 ..NONE
             },
             "delays",
+        ),
+        (
+            Mutation::ChildForgotten,
+            RECONCILING,
+            Budget {
+                children: 1,
+                ..NONE
+            },
+            "triggers",
+        ),
+        (
+            Mutation::RequestForgotten,
+            RECONCILING,
+            Budget {
+                requeues: 1,
+                ..NONE
+            },
+            "triggers",
         ),
     ] {
         let property = counterexample(mutation, handlers, budget);

@@ -1,6 +1,9 @@
 //! One process of the operator in the model. All decisions are made by `kopf_core::object`; here,
 //! its actions are connected to the world: calls of handlers, requests, and the daemon.
 
+mod reconciling;
+mod writing;
+
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -11,12 +14,13 @@ use kopf_core::cause::{EventType, Reason};
 use kopf_core::handler::HandlerId;
 use kopf_core::object::cycle::{Begun, Calls, Cycle, Ended, Means};
 use kopf_core::object::handling::Attempted;
+use kopf_core::object::reconciling::Reconciling;
 use kopf_core::object::{
-    Action, Effect, FinalizerChange, Handled, Input, Moment, Object, PendingPatch, Policy,
-    Response, Rules, Runners, Survey, Version, WritePlan,
+    Action, Handled, Input, Moment, Now, Object, PendingPatch, Policy, Rules, Runners, Survey,
+    Version, WritePlan,
 };
 use kopf_core::patch::Patch;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::coverage::Coverage;
 use super::handlers::{Handlers, attempt, mark, timestamp};
@@ -44,6 +48,11 @@ pub(crate) enum Phase {
         cycle: Arc<Cycle>,
         runners: Runners,
     },
+    /// A reconcile handler.
+    Reconciling {
+        handler: HandlerId,
+        reconciling: Arc<Reconciling>,
+    },
     /// A response.
     Sending {
         request: Request,
@@ -59,6 +68,10 @@ impl Hash for Phase {
             Self::Calling { handler, cycle, .. } => {
                 (handler, format!("{:?}", cycle.progress)).hash(state);
             }
+            Self::Reconciling {
+                handler,
+                reconciling,
+            } => (handler, format!("{:?}", reconciling.progress)).hash(state),
             Self::Sending { request, outcome } => (request, outcome).hash(state),
         }
     }
@@ -135,10 +148,20 @@ pub(crate) struct Call {
     pub(crate) body: Body,
 }
 
+/// The end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Returns {
+    Success,
+    /// A success with the request for another call.
+    Requeue,
+    Error,
+}
+
 /// The data that the actions of one step pass to each other.
 #[derive(Default)]
 struct Relay {
     cycle: Option<Cycle>,
+    reconciling: Option<Reconciling>,
     runners: Runners,
     settled: Option<Arc<Value>>,
 }
@@ -217,21 +240,6 @@ impl<R: Rules> Operator<R> {
         }
     }
 
-    /// Takes a changed child.
-    pub(crate) fn take_child(&self, process: &mut Process, now: Moment) {
-        let ids: Vec<HandlerId> = self
-            .handlers
-            .changing
-            .iter()
-            .map(|id| (*id).into())
-            .collect();
-        process.object.wake(ids.iter());
-        let mut patch = Patch::default();
-        patch.status_mut().insert("child".to_owned(), json!(true));
-        process.object.patch_by_children(patch);
-        self.catch_up(process, now);
-    }
-
     /// Feeds an input, and performs the actions until a handler or a response is waited for.
     pub(crate) fn feed(&self, process: &mut Process, input: Input, now: Moment) {
         self.feed_with(process, input, Relay::default(), now);
@@ -260,7 +268,8 @@ impl<R: Rules> Operator<R> {
         now: Moment,
     ) -> Option<Input> {
         match action {
-            Action::Plan => return Some(self.plan(process, relay)),
+            Action::Plan => return Some(self.plan(process, relay, now)),
+            Action::Reconcile => return self.reconcile(process, relay, now),
             Action::Run(_) => return self.run(process, relay, now),
             Action::Write(change) => self.write(process, *change, relay),
             Action::Touch => {
@@ -318,7 +327,7 @@ impl<R: Rules> Operator<R> {
         }
     }
 
-    fn plan(&self, process: &mut Process, relay: &mut Relay) -> Input {
+    fn plan(&self, process: &mut Process, relay: &mut Relay, now: Moment) -> Input {
         let Some(version) = process.object.newest.clone() else {
             return Input::NoVersion;
         };
@@ -329,7 +338,10 @@ impl<R: Rules> Operator<R> {
             None => {
                 let notes = &mut Vec::new();
                 let mut survey =
-                    Survey::new(self.means(), object, &version, runners, notes).unwrap();
+                    Survey::new(self.means(), object, &version, runners, now, notes).unwrap();
+                if let Some(reconciling) = &mut survey.reconciling {
+                    reconciling.load(self.policy.storages()).unwrap();
+                }
                 if let Some(cycle) = &mut survey.cycle
                     && cycle.recall(&self.policy, &object.memory).is_some()
                 {
@@ -338,8 +350,9 @@ impl<R: Rules> Operator<R> {
                 survey
             }
         };
-        let facts = survey.facts(object, &version, runners);
+        let facts = survey.facts(object, &version, runners, both(now));
         (relay.cycle, relay.runners) = (survey.cycle, runners);
+        relay.reconciling = survey.reconciling;
         Input::Planned(facts)
     }
 
@@ -410,17 +423,25 @@ impl<R: Rules> Operator<R> {
     pub(crate) fn return_from_handler(
         &self,
         process: &mut Process,
-        succeeds: bool,
+        returns: Returns,
         current: Option<&Arc<Value>>,
         now: Moment,
     ) {
-        let Phase::Calling {
-            handler,
-            cycle,
-            runners,
-        } = std::mem::take(&mut process.phase)
-        else {
-            return;
+        let succeeds = returns != Returns::Error;
+        let (handler, cycle, runners) = match std::mem::take(&mut process.phase) {
+            Phase::Calling {
+                handler,
+                cycle,
+                runners,
+            } => (handler, cycle, runners),
+            Phase::Reconciling {
+                handler,
+                reconciling,
+            } => {
+                let called = (&*handler, reconciling);
+                return self.return_from_reconciliation(process, called, returns, now);
+            }
+            _ => return,
         };
         let mut cycle = Arc::unwrap_or_clone(cycle);
         let outcome = attempt(succeeds);
@@ -448,103 +469,23 @@ impl<R: Rules> Operator<R> {
         self.feed_with(process, input, relay, now);
     }
 
-    fn write(&self, process: &mut Process, change: Option<FinalizerChange>, relay: &mut Relay) {
-        let (body, settled) = (newest(process), relay.settled.take());
-        let object = &mut process.object;
-        let (plan, untouched) = object.plan_write(&self.policy, &body, change, settled);
-        untouched.unwrap();
-        self.send(process, plan);
-    }
-
-    fn send(&self, process: &mut Process, plan: WritePlan) {
-        let request = Request {
-            plan,
-            base: Arc::new(newest(process).value().clone()),
-            merged: None,
-            last: serde_json::Map::new(),
-            is_guarded: self.has(Mutation::OutcomeForgotten),
-        };
-        let outcome = None;
-        process.phase = Phase::Sending { request, outcome };
-    }
-
-    /// Handles the response to a request.
-    pub(crate) fn respond(&self, process: &mut Process, now: Moment) {
-        let phase = std::mem::take(&mut process.phase);
-        let Phase::Sending {
-            request,
-            outcome: Some(outcome),
-        } = phase
-        else {
-            process.phase = phase;
-            return;
-        };
-        let (before, plan) = (newest(process), request.plan);
-        let input = match outcome {
-            Outcome::NotFound => Input::NotFound,
-            Outcome::Accepted(after) => {
-                if let (true, Some(release)) = (plan.is_release, &mut process.object.memory.release)
-                {
-                    release.note_removed();
-                }
-                let response = after.map_or(Response::NONE, |after| {
-                    process.response = Some(Arc::clone(&after));
-                    let (memory, after) = (&process.object.memory, Body::from(after));
-                    let whole = || Some(after.clone());
-                    plan.judge(&self.policy, memory, (&before, &after), whole)
-                });
-                Input::Written(self.misjudged(response))
-            }
-            Outcome::Conflict(after) => {
-                process.object.carry(plan.patch.fns);
-                if self.has(Mutation::CarriedForgotten) {
-                    process.object.memory.carried.clear();
-                }
-                Input::Conflicted(after.map(|after| {
-                    process.response = Some(Arc::clone(&after));
-                    WritePlan::judge_part(&before, &Body::from(after))
-                }))
-            }
-        };
-        self.feed(process, input, now);
-    }
-
-    fn misjudged(&self, response: Response) -> Response {
-        let is_settled =
-            self.has(Mutation::EverythingSettled) && response.effect == Effect::Changed;
-        let effect = if is_settled {
-            Effect::Settled
-        } else {
-            response.effect
-        };
-        Response { effect, ..response }
-    }
-
-    /// Handles a failed request, or a lost response.
-    pub(crate) fn fail_write(&self, process: &mut Process, rejected: bool, now: Moment) {
-        let Phase::Sending {
-            mut request,
-            outcome,
-        } = std::mem::take(&mut process.phase)
-        else {
-            return;
-        };
-        if outcome.is_some() {
-            request.plan.patch.merge = std::mem::take(&mut request.last);
-        }
-        process.unsent = Some(request);
-        self.feed(process, Input::WriteFailed { rejected }, now);
-    }
-
     pub(crate) fn call(&self, process: &Process) -> Option<Call> {
-        let Phase::Calling { handler, cycle, .. } = &process.phase else {
-            return None;
-        };
-        Some(Call {
-            handler: HandlerId::clone(handler),
-            reason: cycle.reason(),
-            body: cycle.cause.body.clone(),
-        })
+        match &process.phase {
+            Phase::Calling { handler, cycle, .. } => Some(Call {
+                handler: HandlerId::clone(handler),
+                reason: cycle.reason(),
+                body: cycle.cause.body.clone(),
+            }),
+            Phase::Reconciling {
+                handler,
+                reconciling,
+            } => Some(Call {
+                handler: HandlerId::clone(handler),
+                reason: Reason::Noop,
+                body: reconciling.cause.body.clone(),
+            }),
+            Phase::Waiting | Phase::Sending { .. } => None,
+        }
     }
 
     /// Begins to record the outcome of a deletion whose finalizer could not be removed.
@@ -577,6 +518,12 @@ impl<R: Rules> Operator<R> {
         let record = self.policy.storages().progress.fetch(handler, &body);
         record.unwrap().is_some_and(|record| record.success)
     }
+}
+
+/// Returns a moment on both clocks.
+fn both(moment: Moment) -> Now {
+    let time = timestamp(moment);
+    Now { moment, time }
 }
 
 fn newest(process: &Process) -> Body {

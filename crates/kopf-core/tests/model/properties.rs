@@ -23,6 +23,9 @@ pub(super) struct Known {
     pub(super) delayed: Option<Moment>,
     /// A child has woken the handler up.
     pub(super) is_awake: bool,
+    /// A child or the reconcile handler itself has triggered a call that has not begun yet. Crashes do not
+    /// change that: the next process resumes the object.
+    pub(super) is_owed: bool,
 }
 
 impl Known {
@@ -48,6 +51,18 @@ pub(super) struct Returned {
 }
 
 impl<R: Rules> Universe<R> {
+    /// Notes that a changed child wakes up handlers, and triggers the reconcile handlers.
+    pub(super) fn owe_calls(&self, world: &mut World) {
+        for known in world.known.values_mut() {
+            known.is_awake = true;
+        }
+        let handlers = self.operator.handlers;
+        for handler in handlers.reconciling.iter().chain(handlers.holding) {
+            let known = world.known.entry(Arc::from(*handler)).or_default();
+            known.is_owed = true;
+        }
+    }
+
     /// Checks a call of a handler that has just begun.
     pub(super) fn call(&self, world: &mut World) -> Result<(), String> {
         let Some(process) = &world.process else {
@@ -69,7 +84,8 @@ impl<R: Rules> Universe<R> {
             return Err(format!("pause: {handler} is called by a paused operator"));
         }
         let is_early = known.delayed.is_some_and(|delayed| world.now < delayed);
-        if self.operator.handlers.owns && is_early && !known.is_awake {
+        let is_woken = self.operator.handlers.owns && reason.is_handled();
+        if is_woken && is_early && !known.is_awake {
             return Err(format!("delays: {handler} is called before its time"));
         }
         let body = Arc::new(body.value().clone());
@@ -97,6 +113,7 @@ impl<R: Rules> Universe<R> {
             ));
         }
         known.current = Some(called);
+        known.is_owed = false;
         world.idle_writes = 0;
         Ok(())
     }
@@ -106,18 +123,18 @@ impl<R: Rules> Universe<R> {
         let Some(object) = &world.server.object else {
             return;
         };
-        for handler in self.operator.handlers.deleting {
-            let is_known = world.recorded.iter().any(|known| **known == **handler);
+        for handler in self.operator.handlers.of_deletion() {
+            let is_known = world.recorded.iter().any(|known| **known == *handler);
             if !is_known && self.operator.is_recorded(handler, object) {
-                world.recorded.push(Arc::from(*handler));
+                world.recorded.push(Arc::from(handler));
             }
         }
     }
 
     /// Returns `true` if all handlers of the deletion have succeeded.
     pub(super) fn has_deleted(&self, world: &World) -> bool {
-        let mut deleting = self.operator.handlers.deleting.iter();
-        deleting.all(|handler| world.deleted.iter().any(|done| **done == **handler))
+        let mut deleting = self.operator.handlers.of_deletion();
+        deleting.all(|handler| world.deleted.iter().any(|done| **done == *handler))
     }
 
     /// Checks that an object whose changes were handled did not end without handlers of its deletion.
@@ -147,11 +164,16 @@ impl<R: Rules> Universe<R> {
             ));
         }
         let essence = self.operator.essence(object);
-        for handler in self.operator.handlers.changing {
+        let handlers = self.operator.handlers;
+        let reconciling = handlers.reconciling.iter().chain(handlers.holding);
+        for handler in handlers.changing.iter().chain(reconciling) {
             if self.operator.handlers.marks && object["status"]["marks"][handler].is_null() {
                 return Err(format!("transformations: that of {handler} is lost"));
             }
             let known = world.known.get(*handler);
+            if known.is_some_and(|known| known.is_owed) {
+                return Err(format!("triggers: a call of {handler} is missing"));
+            }
             let success = known.and_then(Known::success);
             if success.is_none_or(|called| *called.essence != essence) {
                 return Err(format!(

@@ -19,8 +19,10 @@ const OTHER: &str = "example.com/other";
 /// An event on its way to the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Event {
-    pub(crate) event: EventType,
+    pub(crate) change: EventType,
     pub(crate) body: Arc<Value>,
+    /// The operator has written this version.
+    pub(crate) is_own: bool,
 }
 
 /// The effect of the server on the writes of the operator.
@@ -207,7 +209,11 @@ impl Server {
         if changed == *before {
             return before;
         }
-        self.store(changed, EventType::Modified)
+        let stored = self.store(changed, EventType::Modified);
+        if let Some(event) = self.events.back_mut() {
+            event.is_own = true;
+        }
+        stored
     }
 
     fn store(&mut self, mut object: Value, event: EventType) -> Arc<Value> {
@@ -219,8 +225,9 @@ impl Server {
         let is_gone = is_deleting(&object) && finalizers.is_none_or(Vec::is_empty);
         let event = if is_gone { EventType::Deleted } else { event };
         self.events.push_back(Event {
-            event,
+            change: event,
             body: Arc::clone(&object),
+            is_own: false,
         });
         self.object = (!is_gone).then(|| Arc::clone(&object));
         object

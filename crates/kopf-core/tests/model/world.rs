@@ -10,7 +10,7 @@ use kopf_core::object::{Input, Memory, Moment, Object, Rules};
 use super::explorer::Model;
 use super::handlers::RETRY;
 use super::mutations::Mutation;
-use super::process::{Call, Operator, Phase, Process, Runner};
+use super::process::{Call, Operator, Phase, Process, Returns, Runner};
 use super::properties::{Known, Returned};
 use super::server::{Outcome, Server, has_finalizer, number};
 
@@ -40,6 +40,8 @@ pub(crate) struct Budget {
     pub(crate) children: u8,
     /// Temporary errors of handlers.
     pub(crate) retries: u8,
+    /// Requests of reconcile handlers for another call.
+    pub(crate) requeues: u8,
     /// Writes of another client, which handlers ignore.
     pub(crate) beats: u8,
     /// Another client has a finalizer on the object, and removes it.
@@ -66,6 +68,7 @@ pub(crate) enum Step {
     Relist,
     HandlerSucceeds,
     HandlerFails,
+    HandlerRequeues,
     Apply,
     Respond,
     FailWrite,
@@ -94,7 +97,7 @@ pub(crate) struct World {
     pub(super) recorded: Vec<Arc<str>>,
     /// The finalizer was removed after the handlers of the deletion.
     pub(super) is_released: bool,
-    /// Writes since the last step of the user, a fault, or a handler.
+    /// Writes since the last step of the user, the arrival of such a step, a fault, or a handler.
     pub(super) idle_writes: u8,
 }
 
@@ -157,7 +160,8 @@ impl<R: Rules> Universe<R> {
         self.note_records(world);
     }
 
-    fn handler_returns(&self, world: &mut World, succeeds: bool) {
+    fn handler_returns(&self, world: &mut World, returns: Returns) {
+        let succeeds = returns != Returns::Error;
         let Some(process) = &mut world.process else {
             return;
         };
@@ -169,10 +173,11 @@ impl<R: Rules> Universe<R> {
         };
         let current = world.server.object.as_ref();
         self.operator
-            .return_from_handler(process, succeeds, current, world.now);
+            .return_from_handler(process, returns, current, world.now);
         let known = world.known.entry(Arc::clone(&handler)).or_default();
         let called = known.current.take();
         known.is_awake = false;
+        known.is_owed |= returns == Returns::Requeue;
         known.delayed = (!succeeds).then(|| world.now.after(RETRY));
         known.last = called.map(|called| Returned {
             called,
@@ -242,8 +247,11 @@ impl<R: Rules> Universe<R> {
             return;
         };
         if let Some(event) = world.server.events.pop_front() {
+            if !event.is_own {
+                world.idle_writes = 0;
+            }
             self.operator
-                .take(process, event.event, &event.body, world.now);
+                .take(process, event.change, &event.body, world.now);
         }
     }
 
@@ -365,8 +373,12 @@ impl<R: Rules> Universe<R> {
 
     fn operator_steps(&self, world: &World, process: &Process, steps: &mut Vec<Step>) {
         match &process.phase {
-            Phase::Calling { .. } => {
+            Phase::Calling { .. } | Phase::Reconciling { .. } => {
                 steps.push(Step::HandlerSucceeds);
+                let is_reconciling = matches!(process.phase, Phase::Reconciling { .. });
+                if is_reconciling && world.budget.requeues > 0 {
+                    steps.push(Step::HandlerRequeues);
+                }
                 if world.budget.retries > 0 {
                     steps.push(Step::HandlerFails);
                 }
@@ -431,10 +443,14 @@ impl<R: Rules> Universe<R> {
     /// Makes a step of the operator, of its connection, or of a fault.
     fn make_operator_step(&self, world: &mut World, step: Step) -> Result<(), String> {
         match step {
-            Step::HandlerSucceeds => self.handler_returns(world, true),
+            Step::HandlerSucceeds => self.handler_returns(world, Returns::Success),
+            Step::HandlerRequeues => {
+                world.budget.requeues -= 1;
+                self.handler_returns(world, Returns::Requeue);
+            }
             Step::HandlerFails => {
                 world.budget.retries -= 1;
-                self.handler_returns(world, false);
+                self.handler_returns(world, Returns::Error);
             }
             Step::Apply => self.apply(world)?,
             Step::Respond => self.respond(world),
@@ -479,6 +495,9 @@ impl<R: Rules> Universe<R> {
     }
 
     fn make_step_of_process(&self, world: &mut World, step: Step) {
+        if step == Step::Child {
+            self.owe_calls(world);
+        }
         let (Some(process), now) = (&mut world.process, world.now) else {
             return;
         };
@@ -493,9 +512,6 @@ impl<R: Rules> Universe<R> {
             }
             Step::Child => {
                 world.budget.children -= 1;
-                for known in world.known.values_mut() {
-                    known.is_awake = true;
-                }
                 self.operator.take_child(process, now);
             }
             Step::HandOver => {

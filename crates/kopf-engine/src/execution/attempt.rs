@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::{Attempt, Outcome, decide, forbidden};
+use kopf_core::trigger::Triggers;
 use kopf_core::wording;
 use tracing::Instrument as _;
 
@@ -57,6 +58,7 @@ pub(crate) struct AttemptContext<'a> {
     subs: Option<Subs>,
     runner: Option<RunnerHandles>,
     child: Option<Arc<OwnedObject>>,
+    triggers: Triggers,
 }
 
 impl<'a> AttemptContext<'a> {
@@ -78,6 +80,7 @@ impl<'a> AttemptContext<'a> {
             subs: None,
             runner: None,
             child: None,
+            triggers: Triggers::NONE,
         }
     }
 
@@ -170,6 +173,7 @@ impl<'a> AttemptContext<'a> {
             stopped,
             live,
             child: self.child,
+            triggers: self.triggers,
             operator: Arc::clone(self.context),
         }
     }
@@ -229,6 +233,7 @@ impl Execution {
         let context = AttemptContext {
             subs,
             child: self.child.clone(),
+            triggers: self.triggers,
             ..self.attempt_context(handler)
         };
         context.attempt(handler, prior).await

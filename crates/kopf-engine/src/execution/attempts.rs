@@ -14,7 +14,7 @@ pub(crate) struct AttemptLog(Arc<Mutex<Vec<Attempted>>>);
 
 impl AttemptLog {
     /// Adds an attempt with the resulting progress record.
-    pub(super) fn add(&self, id: &HandlerId, record: Option<&ProgressRecord>) {
+    pub(crate) fn add(&self, id: &HandlerId, record: Option<&ProgressRecord>) {
         let Some(record) = record else { return };
         let attempt = Attempted {
             id: Arc::clone(id),

@@ -90,7 +90,11 @@ impl Contributions {
         for added in self.added_since(before.count) {
             earlier.merge_from(added);
         }
-        let part = now.since(&earlier);
+        let part = if earlier.is_empty() {
+            now
+        } else {
+            now.since(&earlier)
+        };
         if !part.is_empty() {
             let contribution = Contribution {
                 id: Arc::clone(&handler.id),

@@ -6,6 +6,7 @@ use kopf_core::cause::Cause;
 use kopf_core::handler::HandlerId;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::patch::Patch;
+use kopf_core::trigger::Triggers;
 
 use super::{AttemptLog, BlockingPool, Contributions, UnsavedRecords};
 use crate::invocation::{FilterContext, OperatorContext, OwnedObject, SharedPatch, Slot};
@@ -67,6 +68,8 @@ pub(crate) struct Execution {
     pub(super) child: Option<Arc<OwnedObject>>,
     /// The handlers to call before their time because a child of the object has changed.
     pub(super) woken: Arc<[HandlerId]>,
+    /// The reasons of the call of a reconcile handler.
+    pub(super) triggers: Triggers,
     /// Handlers start only while it is valid; `None` for index handlers, which every replica calls.
     pub(super) pass: Option<Pass>,
 }
@@ -92,6 +95,7 @@ impl Execution {
             unsaved: UnsavedRecords::default(),
             child: None,
             woken: Arc::default(),
+            triggers: Triggers::NONE,
             pass: None,
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kopf_core::handler::HandlerId;
 use kopf_core::lifecycle::{self, Candidate};
+use kopf_core::object::reconciling::triggers_of_deletion;
 use kopf_core::progress::state::State;
 
 use super::{Execution, PriorAttempts, Subs};
@@ -49,11 +50,17 @@ impl Execution {
             done.push(&handler.id);
             // A record of another operator may lack the start time.
             let (retries, started) = state.attempt(&handler.id).unwrap_or((0, now));
-            let subs = Subs::new(self, handler, parent.cloned());
             let prior = PriorAttempts { retries, started };
             let before = self.contributions.before(&self.patch);
-            // Boxed because rounds of sub-handlers run inside this one.
-            let outcome = Box::pin(self.attempt(handler, prior, Some(subs))).await;
+            let outcome = if handler.kind.reconciliation().is_some() {
+                let is_woken = self.woken.contains(&handler.id);
+                let triggers = triggers_of_deletion(state.record(&handler.id), is_woken);
+                self.reconciled_deletion(handler, triggers, prior).await
+            } else {
+                let subs = Subs::new(self, handler, parent.cloned());
+                // Boxed because rounds of sub-handlers run inside this one.
+                Box::pin(self.attempt(handler, prior, Some(subs))).await
+            };
             self.deliver(handler, &outcome);
             self.contributions.add(handler, before, &self.patch);
             state.apply(&handler.id, &outcome, clock.now());

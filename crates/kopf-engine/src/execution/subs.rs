@@ -170,7 +170,7 @@ impl Subs {
             .shorten(body, &mut patch, limit)
             .map_err(framework)?;
         let records = patch.since(&before);
-        let size = annotations_size(body, &patch) + parent;
+        let size = annotations_size(body, &[&patch]) + parent;
         if patched_annotations(&records).is_none() || size <= ANNOTATIONS_LIMIT {
             return Ok(records);
         }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change, EventType};
 use kopf_core::handler::{Activity, HandlerId, Param};
+use kopf_core::trigger::Triggers;
 use serde_json::Value;
 
 use super::logger::ObjectLogger;
@@ -59,6 +60,9 @@ pub struct Call {
     pub live: Option<LiveBody>,
     /// The changed child of the object; only in child handlers.
     pub child: Option<Arc<OwnedObject>>,
+    /// The reasons of the call; only in reconcile handlers. Their functions store a
+    /// [`Requeue`](kopf_core::trigger::Requeue) in the slot.
+    pub triggers: Triggers,
     /// Context shared by all handlers of the operator.
     pub operator: Arc<OperatorContext>,
 }

@@ -87,14 +87,15 @@ impl ObjectLogger {
 
     /// Returns the logger for the engine's own records about handlers of this kind.
     ///
-    /// Successes of timers, daemons, event handlers, indices and reviews are frequent and not
-    /// posted. Failures of timers and daemons are posted.
+    /// Successes of timers, daemons, reconcile handlers, event handlers, indices and reviews are frequent
+    /// and not posted. Failures of the first three are posted.
     #[must_use]
     pub fn about(&self, kind: HandlerKind) -> Self {
         self.with_destination(match (self.destination, kind) {
-            (Destination::Events, HandlerKind::Daemon(_) | HandlerKind::Timer(_)) => {
-                Destination::Problems
-            }
+            (
+                Destination::Events,
+                HandlerKind::Daemon(_) | HandlerKind::Timer(_) | HandlerKind::Reconcile(_),
+            ) => Destination::Problems,
             (_, HandlerKind::Index) => Destination::Terse,
             (
                 _,

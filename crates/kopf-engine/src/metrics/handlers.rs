@@ -232,6 +232,7 @@ fn kind_label(kind: HandlerKind) -> &'static str {
         HandlerKind::Delete { .. } => "delete",
         HandlerKind::Resume { .. } => "resume",
         HandlerKind::Field => "field",
+        HandlerKind::Reconcile(_) => "reconcile",
         HandlerKind::Child => "child",
         HandlerKind::Convert => "convert",
         HandlerKind::Sub { .. } => SUB,

@@ -16,6 +16,7 @@ use kopf_core::wording;
 use serde_json::Value;
 
 use super::context::{HandlingReplica, ObjectPermit, ResourceContext};
+use super::reconciling::OpenReconciliation;
 use super::sessions::{Sessions, Unsaved};
 use super::state::ObjectState;
 use crate::error::Error;
@@ -111,6 +112,8 @@ pub(super) struct Relay {
     is_indexed: bool,
     /// The planned cycle.
     pub(super) cycle: Option<Box<OpenCycle>>,
+    /// The planned call of a reconcile handler.
+    pub(super) reconciling: Option<Box<OpenReconciliation>>,
     /// The results of the handlers, to be written with the patch.
     pub(super) results: Results,
     /// The last failure of the framework, to be reported.
@@ -228,7 +231,10 @@ impl Active {
         };
         let now = context.now();
         let is_admitted = self.object.admits(event, version.as_deref(), now);
-        context.notify_owners(event, &body);
+        // Owners that are reconciled know it already, if it has arrived before all indices were filled.
+        if !taken.is_indexed || !context.policy.handlers.is_reconciled {
+            context.notify_owners(event, &body);
+        }
         let arrived = Version { event, body };
         let relay = Relay {
             arrived: Some(arrived.clone()),
@@ -337,6 +343,7 @@ impl Active {
                 return Some(input);
             }
             Action::Run(_) => return Some(self.run_handlers(relay, permit).await),
+            Action::Reconcile => return Some(self.reconcile(relay, permit).await),
             Action::Write(change) => return Some(self.write(change, relay, permit).await),
             Action::Resend => return Some(self.resend(relay, permit).await),
             Action::Touch => return Some(self.touch(relay, permit).await),

@@ -12,6 +12,7 @@ use kopf_core::object::Version;
 
 use super::active::{Active, Base};
 use super::context::{HandlingReplica, ObjectPermit};
+use crate::child_inboxes::ChangedChild;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::execution::{self, Execution, PriorAttempts, describe_panic};
@@ -167,7 +168,7 @@ impl Active {
     /// cycle writes their patch.
     pub(super) async fn call_child_handlers(
         &mut self,
-        children: Vec<Arc<OwnedObject>>,
+        children: Vec<ChangedChild>,
         permit: &mut ObjectPermit,
     ) {
         let newest = self.object.newest.clone();
@@ -175,9 +176,21 @@ impl Active {
             return;
         };
         let context = Arc::clone(&self.base.context);
-        for child in children {
-            self.object
-                .wake(context.policy.handlers.woken_by(&child.resource));
+        for ChangedChild {
+            object: child,
+            is_news,
+            is_owned,
+        } in children
+        {
+            let handlers = &context.policy.handlers;
+            self.object.wake(handlers.woken_by(&child.resource));
+            if is_news {
+                let triggered = handlers.triggered_by(&child.resource);
+                self.object.trigger_by_child(triggered);
+            }
+            if !is_owned {
+                continue;
+            }
             let calling = self.call_handlers_of_child(&newest, &child, permit);
             if let Err(panic) = AssertUnwindSafe(calling).catch_unwind().await {
                 // The rest of the cycle may still succeed.

@@ -135,6 +135,12 @@ impl ResourceContext {
         self.is_indexed_globally
     }
 
+    /// Returns `true` if objects of other replicas are watched: global indices contain all objects, and
+    /// owners can belong to other replicas than the objects that they own.
+    fn is_watched_globally(&self) -> bool {
+        self.is_indexed_globally || self.policy.handlers.is_owned
+    }
+
     /// Returns `true` if an index contains only the objects of this replica.
     pub(super) fn is_sharded(&self, id: &str) -> bool {
         let leading = &self.shared.context.settings.leading;
@@ -176,12 +182,19 @@ impl ResourceContext {
         FilterContext::new(Arc::clone(&self.shared.context), memo.clone(), logger)
     }
 
+    /// Returns `true` if no handlers are called before these objects are listed: they are indexed, or
+    /// reconcile handlers must know all children of their objects.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.indices.is_empty() || self.policy.handlers.is_reconciled
+    }
+
     /// Returns `true` if these objects have handlers other than index handlers.
     pub(crate) fn is_handled(&self) -> bool {
         let handlers = &self.policy.handlers;
         !(handlers.watching.is_empty()
             && handlers.spawning.is_empty()
             && handlers.changing.is_empty()
+            && handlers.reconciling.is_empty()
             && handlers.child_watching.is_empty()
             && !handlers.is_owned)
     }
@@ -198,6 +211,7 @@ impl ResourceContext {
             && handlers.watching.is_empty()
             && handlers.spawning.is_empty()
             && handlers.changing.is_empty()
+            && handlers.reconciling.is_empty()
             && handlers.child_watching.is_empty()
             && self.indices.is_empty()
     }
@@ -261,15 +275,14 @@ impl ResourceContext {
 
     /// Returns the shard selector of the objects of this replica; `None` for all objects.
     pub(crate) fn shard_selector(&self) -> Option<String> {
-        // Global indices contain all objects.
-        let assignment = (!self.is_indexed_globally).then(|| self.assignment());
+        let assignment = (!self.is_watched_globally()).then(|| self.assignment());
         assignment.and_then(|assignment| assignment.selector())
     }
 
     /// Returns `false` if another replica handles the object.
     pub(crate) fn is_wanted(&self, identity: &Identity) -> bool {
         !self.is_divided
-            || self.is_indexed_globally
+            || self.is_watched_globally()
             || self.assignment().tenure_number(identity) != 0
     }
 
@@ -286,7 +299,7 @@ impl ResourceContext {
         if tenure == 0 && !self.indices.is_empty() {
             self.discard_sharded(&ObjectKey::new(identity, self.resource()));
         }
-        tenure != 0 || self.is_indexed_globally
+        tenure != 0 || self.is_watched_globally()
     }
 
     /// Returns the host that polls drivers; `None` for the runtime itself.

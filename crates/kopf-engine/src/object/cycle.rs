@@ -5,11 +5,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change};
-use kopf_core::object::cycle::{Begun, Calls, Cycle, Ended, Means, Note};
+use kopf_core::object::cycle::{Begun, Calls, Ended, Means, Note};
 use kopf_core::object::handling::Attempted;
 use kopf_core::object::{Facts, Handled, Input, PendingPatch, Runners, Survey, Version};
 use kopf_core::patch::Patch;
+use kopf_core::progress::state::State;
 use kopf_core::secrets::{is_secret, redact_body, redact_diff};
 use kopf_core::sizes::{
     ANNOTATIONS_LIMIT, annotations_size, patched_annotations, size_of_annotations,
@@ -19,6 +21,7 @@ use kopf_core::wording::{self, Style};
 
 use super::active::{Active, OpenCycle, Relay, Results};
 use super::context::{ObjectPermit, ResourceContext};
+use super::reconciling::OpenReconciliation;
 use super::runners::{Tended, Tending, tend};
 use super::sessions::Sessions;
 use crate::error::Error;
@@ -66,13 +69,23 @@ impl Active {
         relay.failure = failure;
         let memory = &self.object.memory;
         if let Some(released) = Survey::of_released(&context.policy, memory, version) {
-            return Ok(released.facts(&self.object, version, runners));
+            let now = context.both_times();
+            return Ok(released.facts(&self.object, version, runners, now));
         }
         let surveying = self.survey(version, runners, logger);
         let surveyed = permit.during(surveying).await;
         permit.reacquire().await;
-        let (survey, sessions) = surveyed?;
-        let facts = survey.facts(&self.object, version, runners);
+        let (mut survey, sessions) = surveyed?;
+        if let Some(reconciling) = survey.reconciling.take() {
+            let loading = OpenReconciliation::load(&context, reconciling, version, logger);
+            let loaded = permit.during(loading).await;
+            permit.reacquire().await;
+            let (reconciling, sessions) = loaded?;
+            let open = OpenReconciliation::new(reconciling.clone(), sessions);
+            relay.reconciling = Some(Box::new(open));
+            survey.reconciling = Some(reconciling);
+        }
+        let facts = survey.facts(&self.object, version, runners, context.both_times());
         relay.cycle = survey.cycle.map(|cycle| {
             Box::new(OpenCycle {
                 cycle,
@@ -95,7 +108,14 @@ impl Active {
         let filtering = context.filtering(&self.base.memo(), logger);
         let mut notes = Vec::new();
         let means = means(&context, &sessions, &filtering);
-        let survey = Survey::new(means, &mut self.object, version, runners, &mut notes);
+        let survey = Survey::new(
+            means,
+            &mut self.object,
+            version,
+            runners,
+            context.now(),
+            &mut notes,
+        );
         self.log_notes(notes, None, logger);
         let mut survey = survey?;
         let is_optional = survey.is_progress_optional();
@@ -133,28 +153,45 @@ impl Active {
         let before = (self.object.patch.clone(), self.contributed.clone());
         let handling = AssertUnwindSafe(self.handle(&mut open, relay, permit));
         let failure = match handling.catch_unwind().await {
-            Ok(Ok((ended, attempted))) => {
-                relay
-                    .results
-                    .unsaved
-                    .merge_from(open.sessions.take_unsaved());
-                relay.results.settled = ended.settled;
-                let failed = ended.failure.is_some();
-                if let Some(error) = ended.failure {
-                    relay.failure = Some(error.into());
-                }
-                let is_empty = self.object.patch.is_empty() && relay.results.unsaved.is_empty();
-                return Input::HandlersFinished(Handled {
-                    due: ended.due,
-                    attempted,
-                    patch: PendingPatch::new(is_empty),
-                    failed,
-                });
+            Ok(Ok((mut ended, attempted))) => {
+                relay.results.settled = ended.settled.take();
+                return self.finished(relay, &mut open.sessions, ended, attempted);
             }
             Ok(Err(error)) => error,
             Err(panic) => Error::Panic(describe_panic(&*panic)),
         };
-        // A failed cycle writes and saves nothing.
+        self.failed(relay, before, failure)
+    }
+
+    /// Passes on the results of the called handlers.
+    pub(super) fn finished(
+        &self,
+        relay: &mut Relay,
+        sessions: &mut Sessions,
+        ended: Ended,
+        attempted: bool,
+    ) -> Input {
+        relay.results.unsaved.merge_from(sessions.take_unsaved());
+        let failed = ended.failure.is_some();
+        if let Some(error) = ended.failure {
+            relay.failure = Some(error.into());
+        }
+        let is_empty = self.object.patch.is_empty() && relay.results.unsaved.is_empty();
+        Input::HandlersFinished(Handled {
+            due: ended.due,
+            attempted,
+            patch: PendingPatch::new(is_empty),
+            failed,
+        })
+    }
+
+    /// Restores what was there before the handlers: a failed cycle writes and saves nothing.
+    pub(super) fn failed(
+        &mut self,
+        relay: &mut Relay,
+        before: (Patch, Vec<Contribution>),
+        failure: Error,
+    ) -> Input {
         (self.object.patch, self.contributed) = before;
         relay.results = Results::default();
         relay.failure = Some(failure);
@@ -204,7 +241,9 @@ impl Active {
         self.contribute(execution.contributions.take());
         let attempted = attempted?;
         let mut made = execution.attempts.take();
-        self.refuse_annotations(cycle, &mut made, &mut relay.results, logger)?;
+        let body = cycle.cause.body.clone();
+        let progress = (&body, &mut cycle.progress);
+        self.refuse_annotations(progress, &mut made, &mut relay.results, logger)?;
         let state = &mut self.base.state;
         state.note_errors(&operator.metrics, &made, &cycle.progress);
         let calls = Calls {
@@ -226,9 +265,9 @@ impl Active {
 
     /// Drops the contributions with which the annotations of the object would be too large, so that
     /// there is room for the progress.
-    fn refuse_annotations(
+    pub(super) fn refuse_annotations(
         &mut self,
-        cycle: &mut Cycle,
+        (body, progress): (&Body, &mut State),
         attempts: &mut [Attempted],
         results: &mut Results,
         logger: &ObjectLogger,
@@ -236,7 +275,7 @@ impl Active {
         let context = Arc::clone(&self.base.context);
         let patch = &mut self.object.patch;
         loop {
-            let size = annotations_size(&cycle.cause.body, patch);
+            let size = annotations_size(body, &[&*patch]);
             if size <= ANNOTATIONS_LIMIT {
                 return Ok(());
             }
@@ -251,7 +290,7 @@ impl Active {
             largest.report(&message, logger);
             patch.subtract(&largest.part);
             let now = context.shared.context.clock.now();
-            let is_known = cycle.progress.fail(&largest.id, &message, now);
+            let is_known = progress.fail(&largest.id, &message, now);
             let attempt = attempts.iter_mut().find(|one| one.id == largest.id);
             let Some(attempt) = attempt else { continue };
             attempt.record.fail(&message, now);
@@ -265,7 +304,7 @@ impl Active {
                 let records = &mut results.unsaved.records;
                 records.insert(largest.id.to_string(), record);
             } else {
-                storage.store(&largest.id, &attempt.record, &cycle.cause.body, patch)?;
+                storage.store(&largest.id, &attempt.record, body, patch)?;
             }
         }
     }
@@ -284,7 +323,7 @@ impl Active {
                 Note::Unreadable(error) => warn_unreadable(&error, logger),
                 Note::UnknownRequest(names) => logger.warning(format_args!(
                     "The request to retrigger [{}] is ignored: there is no such handler of \
-                     creations, updates or resuming.",
+                     creations, updates, resuming or reconciliation.",
                     names.join(", ")
                 )),
                 Note::Superseded(extra, reason) => logger.info(wording::superseded(
@@ -314,7 +353,7 @@ impl Active {
     }
 }
 
-fn means<'a>(
+pub(super) fn means<'a>(
     context: &'a ResourceContext,
     sessions: &'a Sessions,
     filters: &'a FilterContext,

@@ -82,7 +82,7 @@ impl Driver {
         if context.is_reviewed {
             state.adopt_memo(|| shared.memos.hand_over(&key, &shared.context.memo));
         }
-        let blocks = !context.indices.is_empty() && !context.is_ready();
+        let blocks = context.is_awaited() && !context.is_ready();
         let blocker = blocks.then(|| shared.barrier.block());
         let base = Base {
             guard: shared.inspect.count(Counted::Working),
@@ -187,19 +187,29 @@ impl Standby {
         let base = &mut self.base;
         // If this replica takes over the object, resume handlers are called.
         base.state.memory.noticed_by_listing = true;
-        if !base.context.is_indexed_globally() {
+        let is_owned = base.context.policy.handlers.is_owned;
+        if !base.context.is_indexed_globally() && !is_owned {
             return;
         }
         let Queued::Event { event, raw, .. } = entry else {
+            if let Some(last) = base.state.last.take() {
+                base.context.notify_owners(EventType::Deleted, &last.body);
+            }
             return base.unindex();
         };
         match Body::parse_with(&raw, base.context.shared.context.managed_fields) {
             Ok((body, _)) => {
                 // Only the replica that handles an object posts events for it.
                 let logger = ObjectLogger::new(Arc::new(body.reference()), None);
+                // The owner can belong to this replica.
+                base.context.notify_owners(event, &body);
                 let version = Version { event, body };
                 let replica = HandlingReplica::Other;
-                base.index(&version, replica, &logger, permit).await;
+                if base.context.is_indexed_globally() {
+                    base.index(&version, replica, &logger, permit).await;
+                }
+                let is_kept = event != EventType::Deleted && base.context.keeps(&version.body);
+                base.state.last = (is_owned && is_kept).then(|| Box::new(version));
             }
             Err(error) => base.report(&error.into(), None, None),
         }
@@ -213,7 +223,7 @@ impl AwaitingIndices {
     /// Waits until all indices are filled. Meanwhile, the object is only indexed.
     async fn run(mut self: Box<Self>) -> Next {
         let context = Arc::clone(&self.base.context);
-        let is_indexed = !context.indices.is_empty();
+        let is_indexed = context.is_awaited();
         while !context.is_ready() {
             if is_indexed {
                 if self.indexes_ahead() && !self.base.mailbox.is_empty() {
@@ -288,6 +298,9 @@ impl AwaitingIndices {
         let poster = context.shared.poster.clone();
         let logger = ObjectLogger::new(Arc::new(body.reference()), Some(poster));
         let is_blocked = finalizer::is_blocked(&body, context.finalizer());
+        if context.policy.handlers.is_reconciled {
+            context.notify_owners(event, &body);
+        }
         let (version, replica) = (Version { event, body }, HandlingReplica::This);
         self.base.index(&version, replica, &logger, permit).await;
         context.is_handled() || event == EventType::Deleted || is_blocked

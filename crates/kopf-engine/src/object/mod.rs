@@ -2,13 +2,14 @@
 //!
 //! The decisions are in `kopf_core::object`, the effects are here. An object has one driver while
 //! it has pending work, so nothing is done to it concurrently. To read: `driver` (the phases of an
-//! object), `active` (its events and actions), `cycle` (its handlers), `writing` (its patches).
+//! object), `active` (its events and actions), `cycle` and `reconciling` (its handlers), `writing` (its patches).
 
 mod active;
 mod calling;
 mod context;
 mod cycle;
 mod driver;
+mod reconciling;
 mod runners;
 mod sessions;
 mod state;

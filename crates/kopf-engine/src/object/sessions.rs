@@ -40,10 +40,7 @@ impl Sessions {
         let storage = &context.policy.persistence().diffbase_storage;
         let is_needed = !context.policy.handlers.changing.is_empty();
         if !is_needed || version.event == EventType::Deleted {
-            return Ok(Self {
-                diffbase: DiffBaseSession::without_essence(storage),
-                progress: None,
-            });
+            return Ok(Self::without_essence(context));
         }
         let diffbase = match DiffBaseSession::open(storage, &version.body).await {
             Err(error) if error.is_unreadable() && version.body.is_deleting() => {
@@ -56,6 +53,15 @@ impl Sessions {
             diffbase,
             progress: None,
         })
+    }
+
+    /// Opens the storages without fetching anything.
+    pub(super) fn without_essence(context: &ResourceContext) -> Self {
+        let storage = &context.policy.persistence().diffbase_storage;
+        Self {
+            diffbase: DiffBaseSession::without_essence(storage),
+            progress: None,
+        }
     }
 
     /// Loads the progress of these handlers.

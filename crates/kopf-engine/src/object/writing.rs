@@ -164,6 +164,8 @@ impl Active {
             let message = error.too_large(largest.part.size());
             largest.report(&message, &logger);
             sending.fail(&context, body, &largest, &message).await?;
+            let now = context.now();
+            self.object.fail_reconciliation(&largest.id, now);
         }
     }
 

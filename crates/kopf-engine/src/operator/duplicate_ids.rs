@@ -6,7 +6,7 @@ use std::mem::{Discriminant, discriminant};
 
 use kopf_core::handler::{Activity, FunctionId, HandlerId, HandlerKind};
 
-use crate::invocation::Registry;
+use crate::invocation::{Handler, Registry};
 
 /// Warns about functions with the same id for the same objects.
 pub(crate) fn warn(registry: &Registry) {
@@ -31,6 +31,24 @@ pub(crate) fn warn(registry: &Registry) {
             );
         }
     }
+}
+
+/// Returns the id that a reconcile handler shares with another change handler of the same objects. If their
+/// selectors differ, they may still select the same resource, which is checked when it is discovered.
+pub(crate) fn shared_with_reconciliation(registry: &Registry) -> Option<HandlerId> {
+    let changing = registry.handlers().iter();
+    let mut changing = changing.filter(|handler| handler.kind.is_change());
+    let shared = changing.find(|handler| {
+        let is_same = |other: &Handler| {
+            other.id == handler.id
+                && other.kind.reconciliation().is_none()
+                && other.kind.is_change()
+                && format!("{:?}", other.selector) == format!("{:?}", handler.selector)
+        };
+        let mut others = registry.handlers().iter();
+        handler.kind.reconciliation().is_some() && others.any(|other| is_same(other))
+    });
+    shared.map(|handler| HandlerId::clone(&handler.id))
 }
 
 #[cfg(test)]

@@ -23,6 +23,15 @@ pub enum Error {
         /// The id of the handler.
         id: HandlerId,
     },
+    /// A reconcile handler and another handler would overwrite the records of each other.
+    #[error(
+        "handler {id:?} is both a reconcile handler and another handler of changes, and their retries are \
+         recorded by the id: give one of them another id"
+    )]
+    SharedId {
+        /// The id of the handlers.
+        id: HandlerId,
+    },
     /// The settings are invalid.
     #[error("invalid settings")]
     Settings(#[from] kopf_core::settings::Errors),

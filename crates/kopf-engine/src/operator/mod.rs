@@ -419,6 +419,9 @@ impl Operator {
                 return Err(Error::NoIndex { id });
             }
         }
+        if let Some(id) = duplicate_ids::shared_with_reconciliation(&self.registry) {
+            return Err(Error::SharedId { id });
+        }
         duplicate_ids::warn(&self.registry);
         Ok(())
     }

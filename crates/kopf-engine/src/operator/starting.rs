@@ -98,7 +98,10 @@ impl Operator {
             for pool in [&executor.pool, &executor.daemon_pool] {
                 pool.report_left();
             }
-            streamed.map_err(|error| Error::Streaming(Box::new(error)))
+            streamed.map_err(|error| match error {
+                orchestration::Error::SharedId(id) => Error::SharedId { id },
+                error @ orchestration::Error::Ended(_) => Error::Streaming(Box::new(error)),
+            })
         });
         shared
     }

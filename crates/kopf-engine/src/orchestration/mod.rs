@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use kopf_core::handler::Handler;
+use kopf_core::handler::{Handler, HandlerId};
+use kopf_core::registry::shared_id;
 use kopf_core::resource::Resource;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +27,18 @@ use crate::observation::{DiscoveryReceiver, Namespaces, Resources};
 use crate::peering::Peerings;
 use crate::queueing::Stream;
 use crate::shared::Shared;
-use crate::stream_set::{Error, StreamScope, StreamSet};
+use crate::stream_set::{self, StreamScope, StreamSet};
+
+/// An error that ends the streams.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A stream has ended without being stopped.
+    #[error(transparent)]
+    Ended(#[from] stream_set::Error),
+    /// A reconcile handler and another handler of the same resource have the same id.
+    #[error("handler {0:?} shares its id with a reconcile handler")]
+    SharedId(HandlerId),
+}
 
 /// Runs the streams of the operator until it is stopped, then waits until all of them have ended.
 ///
@@ -95,8 +107,8 @@ where
         let cluster = tokio::select! {
             () = stop.cancelled() => break Ok(()),
             // An ended stream is detected even if the cluster does not change.
-            error = streams.failure() => break Err(error),
-            error = peerings.failure() => break Err(error),
+            error = streams.failure() => break Err(error.into()),
+            error = peerings.failure() => break Err(error.into()),
             cluster = discovery.next() => cluster,
         };
         // The observers end only with the operator.
@@ -108,12 +120,16 @@ where
         // are indexed.
         let assembling = first.take().unwrap_or_else(|| barrier.block());
         let watched = resolver.resolve(&resources);
+        let mut shared = watched.iter().filter_map(|one| shared_id(handlers, one));
+        if let Some(id) = shared.next() {
+            break Err(Error::SharedId(id));
+        }
         // Pauses must be set before any stream starts.
         if let Err(error) = peerings.adjust(&resources, &namespaces).await {
-            break Err(error);
+            break Err(error.into());
         }
         if let Err(error) = streams.adjust(stream_scopes(&watched, &namespaces)).await {
-            break Err(error);
+            break Err(error.into());
         }
         drop(assembling);
         report(&watched, &namespaces);

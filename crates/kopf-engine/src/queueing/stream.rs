@@ -86,7 +86,7 @@ impl Stream {
             routing,
             _open: inspect.count(Counted::Stream),
             unlisted: Some(inspect.count(Counted::Unlisted)),
-            blocker: (!context.indices.is_empty()).then(|| shared.barrier.block()),
+            blocker: context.is_awaited().then(|| shared.barrier.block()),
             interruption: Interruption::None,
             stop: context.stop.clone(),
             context,
@@ -267,10 +267,12 @@ impl Stream {
         self.unlisted = None;
         self.health.listed();
         if self.blocker.take().is_some() {
-            warn!(
-                "Handlers are called without {resource} {place} in the indices: \
-                 they cannot be listed yet."
-            );
+            let place = if self.context.indices.is_empty() {
+                place.clone()
+            } else {
+                format!("{place} in the indices")
+            };
+            warn!("Handlers are called without {resource} {place}: they cannot be listed yet.");
         }
     }
 
@@ -285,10 +287,12 @@ impl Stream {
              Trying again in {retry_in:.1} seconds."
         );
         if self.blocker.is_some() {
-            warn!(
-                "No handlers are called until {resource} {place} are listed, \
-                 because they are indexed."
-            );
+            let why = if self.context.indices.is_empty() {
+                "reconcile handlers need them"
+            } else {
+                "they are indexed"
+            };
+            warn!("No handlers are called until {resource} {place} are listed, because {why}.");
         }
     }
 

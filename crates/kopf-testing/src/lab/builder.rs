@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use kopf::Operator;
+use kopf_explore::scenario::Scenario;
 use kube::CustomResourceExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::access::Access;
+use super::exploring::Exploring;
 use super::place::{Place, Wanted};
 use super::running::Runner;
 use super::{Lab, Recorder};
@@ -143,6 +145,53 @@ impl Builder {
     pub fn cluster(mut self, client: kube::Client) -> Self {
         self.place = Wanted::Cluster(client);
         self
+    }
+
+    /// Explores the operator instead of starting it: the scenario is repeated with one thing going wrong
+    /// each time, on a sandbox of its own.
+    ///
+    /// With virtual time, thousands of runs take a minute, and the [seed](Self::seed) repeats them exactly.
+    /// Values that were given to the operator as [state](kopf::OperatorBuilder::state) survive its crashes.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    /// use kopf_testing::explore::deviation::Family;
+    /// use kopf_testing::explore::scenario;
+    ///
+    /// async fn note() -> kopf::Result<&'static str> { Ok("done") }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// let operator =
+    ///     Operator::builder().handler(on::create("configmaps", note).id("note")).build().unwrap();
+    /// let steps = "
+    /// steps:
+    /// - apply: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {size: '1'}}
+    /// ";
+    /// kopf_testing::Lab::new()
+    ///     .operator(operator)
+    ///     .explore(scenario::parse("steps", steps).unwrap())
+    ///     .only([Family::CrashAfter, Family::Reject])
+    ///     .passes()
+    ///     .await;
+    /// # }
+    /// ```
+    pub fn explore(self, scenario: Scenario) -> Exploring {
+        let Some(operator) = self.operator else {
+            panic!("an exploration requires an operator: .operator(…)");
+        };
+        assert!(
+            matches!(self.place, Wanted::InProcess),
+            "an exploration is in process: it needs neither TLS nor a cluster"
+        );
+        Exploring::new(
+            operator,
+            &self.objects,
+            scenario,
+            self.seed,
+            is_time_paused(),
+        )
     }
 
     /// Starts the API, creates the objects, starts the operator, and waits until it watches.

@@ -2,6 +2,7 @@
 
 mod access;
 mod builder;
+mod exploring;
 mod objects;
 mod place;
 mod refusal;
@@ -18,6 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use self::access::Access;
 pub use self::builder::Builder;
+pub use self::exploring::Exploring;
 pub use self::objects::ObjectRef;
 use self::place::Place;
 pub use self::refusal::Refusal;

@@ -74,8 +74,8 @@ pub(super) struct RunArgs {
     #[arg(short = 'P', long, value_name = "NAME", help_heading = PEERING)]
     pub(super) peering: Option<String>,
 
-    /// Priority in the peering: operators of lower and equal priority pause; default: 0 [env:
-    /// KOPF_RUN_PRIORITY]
+    /// Priority in the peering: operators of lower priority pause, and all of those with the same one;
+    /// default: 0 [env: KOPF_RUN_PRIORITY]
     #[arg(short, long, value_name = "INTEGER", allow_negative_numbers = true,
           help_heading = PEERING)]
     pub(super) priority: Option<i64>,

@@ -205,7 +205,7 @@ pub struct Declared<'a> {
 impl Declared<'_> {
     /// Returns `true` for handlers of changes, which have old, new, diff and reason.
     pub fn is_change(&self) -> bool {
-        self.kind.is_change()
+        self.kind.is_change() && self.kind.reconciliation().is_none()
     }
 
     /// Returns the activity; `None` for handlers of objects.

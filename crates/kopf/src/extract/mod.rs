@@ -56,6 +56,7 @@ mod operator;
 mod patch;
 mod present;
 mod rejection;
+mod triggers;
 
 pub use admission::{DryRun, Headers, SslPeer, Subresource, UserInfo, Warnings};
 pub use attempt::{Logger, Now, Param, Retry, Runtime, Started};
@@ -71,6 +72,8 @@ pub use operator::{ApiScope, SettingsMut, State};
 pub use patch::{IntoTransformed, MetaPatch, Patch, SectionPatch};
 pub use rejection::Rejection;
 
+use crate::indices::Listing;
+
 /// An argument of a handler.
 ///
 /// The [module](self) explains arguments and custom extractors.
@@ -78,8 +81,8 @@ pub use rejection::Rejection;
     message = "`{Self}` cannot be an argument of a handler",
     label = "not an extractor",
     note = "arguments of handlers are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
-            Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Conditions, Logger, Events, WatchEvent, \
-            Resource, Client, Api<K>, State<T>, Memo<T>, Index<I>, Settings, \
+            Annotations, Old, New, Diff, Reason, Triggers, Retry, Started, Runtime, Now, Param<T>, Patch, Conditions, Logger, Events, WatchEvent, \
+            Resource, Client, Api<K>, State<T>, Memo<T>, Index<I>, Lister<K>, Settings, \
             SettingsMut, SubHandlers, \
             Stopped, Live<T>, Child, Children, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
             Option<T> and Result<T, Rejection> of those",
@@ -93,6 +96,12 @@ pub trait Extract: Sized {
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
         let _ = declared;
         Ok(())
+    }
+
+    /// Returns the index of a kind whose objects the argument lists.
+    #[doc(hidden)]
+    fn listing() -> Option<Listing> {
+        None
     }
 }
 

@@ -10,10 +10,11 @@ use kopf_core::settings::Settings;
 use kopf_engine::invocation::SettingsDraft;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 
 use super::metadata::Namespace;
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
-use crate::indices::{Index, IndexOf};
+use crate::indices::{Index, IndexOf, Lister, Listing};
 use crate::memos::{Memo, MemoValue, Memos};
 
 /// The kube client, which shares the connection of the operator.
@@ -305,6 +306,28 @@ impl<I: IndexOf> Extract for Index<I> {
 }
 
 impl<I: IndexOf> FilterExtract for Index<I> {}
+
+impl<K> Extract for Lister<K>
+where
+    K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+{
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        let indices = &context.operator().indices;
+        let index = indices.get(&Self::id()).map(Arc::clone);
+        let index = index.map(|index| -> Arc<dyn Any + Send + Sync> { index });
+        let index = index.and_then(|index| index.downcast().ok());
+        let index = index.ok_or_else(|| {
+            Rejection::other(
+                "Lister is for the arguments of handlers that the operator is built with",
+            )
+        })?;
+        Ok(Self::from_shared(index))
+    }
+
+    fn listing() -> Option<Listing> {
+        Some(Listing::of::<K>())
+    }
+}
 
 fn missing_index<I: IndexOf>(names: &[&str]) -> Rejection {
     Rejection::NoIndex {

@@ -58,6 +58,9 @@ pub enum Rejection {
     /// The handler is not called for children.
     #[error("Child is for handlers of on::child only")]
     NoChild,
+    /// The handler is not called to reconcile objects.
+    #[error("Triggers is for handlers of on::reconcile only")]
+    NoReconciliation,
     /// The handler is not called for admission.
     #[error("{argument} is for handlers of on::validate and on::mutate only")]
     NoAdmission {

@@ -47,7 +47,7 @@ use kopf_engine::invocation::{Call, Function, HandlerResult, Invoke, Work};
 use tracing::{Instrument as _, Span};
 
 use crate::extract::{Context, Declared, Extract, Rejection};
-use crate::indices::IndexTypes;
+use crate::indices::{IndexTypes, Listing};
 
 /// A function that can be a handler: async or blocking, with up to 16 arguments that can be
 /// [extracted](crate::extract), and a result that can be [reported](crate::IntoOutcome).
@@ -100,6 +100,12 @@ impl HandlerFunction {
         }
     }
 
+    /// Returns the arguments that list the objects of a kind, with their names.
+    pub(crate) fn listings(&self) -> impl Iterator<Item = (&'static str, Listing)> {
+        let arguments = self.arguments.iter();
+        arguments.filter_map(|argument| Some((argument.name, (argument.listing)()?)))
+    }
+
     /// Rejects arguments that are not available to the handler.
     pub(crate) fn check(&self, declared: &Declared<'_>) -> Result<(), String> {
         for argument in &self.arguments {
@@ -134,6 +140,7 @@ impl Handler<Prepared> for HandlerFunction {
 pub struct Argument {
     name: &'static str,
     check: fn(&Declared<'_>) -> Result<(), Rejection>,
+    listing: fn() -> Option<Listing>,
 }
 
 impl Argument {
@@ -142,6 +149,7 @@ impl Argument {
         Self {
             name,
             check: T::check,
+            listing: T::listing,
         }
     }
 }

@@ -29,7 +29,8 @@ impl IndexTypes {
         Self::new::<I::Key, I::Value>()
     }
 
-    fn new<K, V>() -> Self
+    /// Returns the types of an index with these entries.
+    pub(super) fn new<K, V>() -> Self
     where
         K: Clone + Eq + Hash + Send + Sync + 'static,
         V: Send + Sync + 'static,

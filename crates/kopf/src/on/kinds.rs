@@ -6,6 +6,7 @@ pub use super::activities::{Cleanup, Login, Probe, Startup};
 pub use super::admission::{ForAdmission, Mutate, Validate};
 pub use super::children::Child;
 pub use super::conversion::Convert;
+pub use super::reconciliation::Reconcile;
 
 /// A kind of handlers.
 pub trait Kind {
@@ -26,7 +27,7 @@ pub trait Retried: Kind {}
 
 /// A kind of handlers whose retries can be triggered by owned objects.
 #[diagnostic::on_unimplemented(
-    message = "only `on::create`, `on::update`, `on::delete`, `on::resume` and `on::field` wait for owned objects",
+    message = "only `on::create`, `on::update`, `on::delete`, `on::resume`, `on::field` and `on::reconcile` depend on owned objects",
     label = "this handler has no `owns`"
 )]
 pub trait RetriedByChildren: Retried {}

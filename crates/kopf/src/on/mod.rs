@@ -44,7 +44,8 @@
 //! | `backoff = 30` | the time between attempts after arbitrary errors (not for `event`) |
 //! | `optional = true` | objects can be deleted without a call (`delete`) |
 //! | `deleted = true` | also for objects that are being deleted (`resume`) |
-//! | `owns = ["deployments"]` | resources of owned objects whose changes trigger the next attempt immediately (handlers of changes) |
+//! | `owns = ["deployments"]`, `owns = [Deployment]` | resources of owned objects whose changes trigger the next attempt immediately (handlers of changes), or a call (`reconcile`) |
+//! | `every = "5m"`, `finalizer = true` | the period, and calls for deletions ([`reconcile`](reconcile())) |
 //! | `parent = "things"` | the resource of the owners (`child`) |
 //! | `registry = "name"` | the registry of the handler: see [`OperatorBuilder::registry`](crate::OperatorBuilder::registry) |
 //!
@@ -77,6 +78,7 @@ mod builder;
 mod children;
 mod conversion;
 pub mod kinds;
+mod reconciliation;
 
 pub use activities::{cleanup, login, probe, startup};
 pub use admission::{IntoOperation, mutate, validate};
@@ -85,9 +87,11 @@ pub use builder::{AnyHandler, HandlerBuilder};
 pub use children::child;
 pub use conversion::convert;
 use kinds::{Create, Delete, Event, Field, Kind, Resume, Sub, Update};
-pub use kopf_macros::{child, create, delete, event, field, resume, update};
+pub use kopf_macros::{child, create, delete, event, field, reconcile, resume, update};
 pub use kopf_macros::{cleanup, login, probe, startup};
 pub use kopf_macros::{convert, mutate, validate};
+pub(crate) use reconciliation::store_requeue;
+pub use reconciliation::{IntoRequeue, ReconcileFunction, reconcile};
 
 use crate::handler::{Handler, SubHandler};
 use crate::selecting::IntoSelect;
@@ -126,6 +130,19 @@ pub trait Attributed {
 /// assert_eq!(handlers.len(), 3);
 /// let operator = Operator::builder().handlers(handlers).build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Each function is listed once: an operator with a repeated one cannot be built.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn started() {}
+///
+/// let handlers = kopf::handlers![started, started];
+/// let error = Operator::builder().handlers(handlers).build().unwrap_err();
+/// assert!(error.to_string().starts_with("invalid handler \"started\": it is added twice"));
 /// ```
 ///
 /// A function without attributes does not compile here: add it by

@@ -1,5 +1,7 @@
 //! The builder of operators.
 
+mod declared;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -521,10 +523,12 @@ impl OperatorBuilder {
             return Err(problem);
         }
         self.settings.validate()?;
+        self.declare_listers()?;
         self.declare_indices()?;
         if self.webhooks && !self.handlers.iter().any(AnyHandler::is_webhook) {
             return Err(BuildError::Webhooks);
         }
+        self.check_repetitions()?;
         let progress = &self.settings.persistence.progress_storage;
         for handler in &self.handlers {
             let wrong = |message| BuildError::Handler {
@@ -551,29 +555,6 @@ impl OperatorBuilder {
             identity: self.identity,
             keep_managed_fields: self.keep_managed_fields,
         })))
-    }
-}
-
-impl OperatorBuilder {
-    /// Several functions can maintain one index if its types are the same.
-    fn declare_indices(&mut self) -> Result<(), BuildError> {
-        for handler in &self.handlers {
-            let Some((id, types)) = handler.index_types() else {
-                continue;
-            };
-            let declared = self.front.indices.entry(id.to_owned()).or_insert(types);
-            if !declared.is_like(&types) {
-                return Err(BuildError::Handler {
-                    handler: id.to_owned(),
-                    message: format!(
-                        "the index has entries of the type {}, not {}: \
-                         give one of the functions another id",
-                        declared.entries, types.entries
-                    ),
-                });
-            }
-        }
-        Ok(())
     }
 }
 

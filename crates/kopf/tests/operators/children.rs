@@ -55,7 +55,8 @@ async fn children_are_adopted_and_events_are_posted_from_handlers() {
     let (writer, layer) = (log.clone(), fmt::layer().with_ansi(false));
     let layer = layer.with_writer(move || writer.clone());
     let subscriber = registry().with(layer).with(kopf::events_layer());
-    let _subscribed = tracing::subscriber::set_default(subscriber);
+    // Of a single thread's subscriber, the tests in other threads would disable spans that they enter first.
+    tracing::subscriber::set_global_default(subscriber).unwrap();
     let cluster = Cluster::start().await;
     let operator = Operator::builder().handlers(kopf::handlers![parent, blocking]);
     let operator = operator.build().unwrap();

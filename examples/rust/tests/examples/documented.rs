@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use crate::program::{Program, root};
+use crate::program::{Program, executable, root};
 
 /// Examples, each with a line that is logged when its documented command runs.
-const EXAMPLES: [(&str, &str); 22] = [
+const EXAMPLES: [(&str, &str); 23] = [
     (
         "01-minimal",
         "Creation is processed: 1 succeeded; 0 failed.",
@@ -36,6 +36,7 @@ const EXAMPLES: [(&str, &str); 22] = [
         "17-admission",
         "Reconfiguring the mutating webhook auto.kopf.dev.",
     ),
+    ("19-reconcile", "Reconciling kopf-example-1: resumed."),
     ("99-all-at-once", "SEEN: \"value\""),
     ("ephemeral-volume-claims", "PVC my-claim is relabelled."),
     ("load-testing", "5 pods are created."),
@@ -89,4 +90,9 @@ fn all_examples_are_documented_and_tested() {
     // 09-testing is run by its own test, and 12-embedded has no command line.
     names.retain(|name| name != "09-testing" && name != "12-embedded");
     assert_eq!(names, EXAMPLES.map(|(name, _)| name));
+}
+
+#[test]
+fn all_options_of_programs_are_documented() {
+    crate::options::check(executable("01-minimal"), &root());
 }

@@ -20,10 +20,13 @@ mod hooks;
 mod indexing;
 mod load_testing;
 mod minimal;
+#[path = "../../../../tests/guide/options.rs"]
+mod options;
 mod own_program;
 mod peering;
 mod program;
 mod raw_events;
+mod reconcile;
 mod simple_deployment;
 mod stage;
 mod subhandlers;

@@ -30,6 +30,7 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "15-timers" => env!("CARGO_BIN_EXE_15-timers"),
         "16-indexing" => env!("CARGO_BIN_EXE_16-indexing"),
         "17-admission" => env!("CARGO_BIN_EXE_17-admission"),
+        "19-reconcile" => env!("CARGO_BIN_EXE_19-reconcile"),
         "99-all-at-once" => env!("CARGO_BIN_EXE_99-all-at-once"),
         "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
         "load-testing" => env!("CARGO_BIN_EXE_load-testing"),

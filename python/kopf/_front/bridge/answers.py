@@ -35,7 +35,7 @@ class Answers:
         answer = self._ask(fn, handler, native, value)
         if inspect.iscoroutine(answer):
             answer.close()
-            raise TypeError(f"the filter {fn!r} is a coroutine function: filters must be plain functions")
+            raise TypeError(f"the filter {fn!r} is a coroutine function: filters must be plain functions, without async")
         return bool(answer)
 
     def delay(self, fn: Callable[..., Any], handler: Handler, native: NativeCall) -> Any:

@@ -12,27 +12,31 @@ import contextlib
 import contextvars
 import datetime
 import inspect
+import itertools
 import logging
 import os
 import sys
+import threading
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kopf._front.bridge import answers, execution, forks, invocation, lowering, threads, tracing, variables
 from kopf._front.declare import typed
-from kopf._front.objects import patches
+from kopf._front.objects import current, patches
 from kopf._front.serving import serving
 from kopf._front.objects.causes import cause_var
 from kopf._front.state.credentials import AiohttpSession, ConnectionInfo
 from kopf._front.objects.current import CurrentCall, bridge_var, call_var
 from kopf._front.objects.errors import (
-    AdmissionError, ApplyError, HandlerChildrenRetry, Outcome, PermanentError, TemporaryError,
+    AdmissionError, ApplyError, FieldConflict, HandlerChildrenRetry, Outcome, PermanentError, TemporaryError,
 )
 from kopf._front.declare.handlers import (
-    ActivityHandler, ChildHandler, Handler, IndexingHandler, SpawningHandler, WatchingHandler, WebhookHandler,
+    ActivityHandler, ChildHandler, Handler, IndexingHandler, ReconcileHandler, SpawningHandler,
+    WatchingHandler, WebhookHandler,
 )
 from kopf._front.objects.references import Resource
+from kopf._front.objects.triggers import Requeue
 
 if TYPE_CHECKING:
     from kopf._front.state.configuration import OperatorSettings
@@ -75,6 +79,10 @@ class Bridge(answers.Answers, serving.ServingMixin):
         self.registry = registry
         self.indexers = indexers
         self.indices = indexers.indices
+        #: The sandbox whose virtual time the functions follow.
+        self.virtual = current.virtual_sandbox
+        #: The handlers that run in threads, with their threads, if time is virtual.
+        self.threads: dict[CurrentCall, int | None] = {}
         self.handlers: dict[str, Handler] = {}
         self.has_own_lifecycle = False
         self.loggers = [logging.getLogger(name) for name in logger_names]
@@ -117,8 +125,27 @@ class Bridge(answers.Answers, serving.ServingMixin):
                 return asyncio.Task(
                     coro, loop=self.loop, name=name, context=context, eager_start=True)
             return self.loop.create_task(coro, name=name, context=context)
-        self._executor(handler).submit(context.run, self._run_sync, call, kwargs)
+        if self.virtual is not None:
+            self.threads[call] = None
+            self._note(self.virtual.enter_thread)
+            self._executor(handler).submit(context.run, self._run_sync_virtually, call, kwargs)
+        else:
+            self._executor(handler).submit(context.run, self._run_sync, call, kwargs)
         return None
+
+    def _run_sync_virtually(self, call: CurrentCall, kwargs: dict[str, Any]) -> None:
+        assert self.virtual is not None
+        self.threads[call] = threading.get_ident()
+        try:
+            self._run_sync(call, kwargs)
+        finally:
+            del self.threads[call]
+            self._note(self.virtual.leave_thread)
+
+    def _note(self, notify: Callable[[], None]) -> None:
+        """Tells virtual time about threads, unless its sandbox is stopped."""
+        with contextlib.suppress(RuntimeError):
+            notify()
 
     def _executor(self, handler: Handler) -> concurrent.futures.Executor:
         execution = self.settings.execution
@@ -190,9 +217,10 @@ class Bridge(answers.Answers, serving.ServingMixin):
     def _finish(self, call: CurrentCall, result: Any) -> None:
         if self.is_forked:
             forks.leave()
-        if call.forgotten is not None:
-            text = f"{call.forgotten} was not awaited and has done nothing: add `await`"
-            self._fail(call, PermanentError(text))
+        if call.abandon():
+            self._fail(call, PermanentError(
+                "kopf.apply_child() was not awaited and has done nothing: add `await`"
+            ))
             return
         native, handler = call.native, call.handler
         tracing.end(call)
@@ -204,6 +232,8 @@ class Bridge(answers.Answers, serving.ServingMixin):
                 self._finish_activity(native, handler, result)
             elif isinstance(handler, IndexingHandler):
                 native.finish_index(result) if result is not None else native.finish(None)
+            elif isinstance(handler, ReconcileHandler):
+                self._finish_reconciliation(native, result)
             elif isinstance(handler, _WITHOUT_RESULTS):
                 native.finish(None)
             elif isinstance(handler, WebhookHandler):
@@ -247,6 +277,14 @@ class Bridge(answers.Answers, serving.ServingMixin):
             self._finish_with(native, result)
         else:
             native.finish(None)
+
+    def _finish_reconciliation(self, native: NativeCall, result: Any) -> None:
+        if result is not None and not isinstance(result, Requeue):
+            raise TypeError(
+                f"a reconcile handler has returned {type(result).__name__}: it must return None or "
+                "kopf.Requeue; write results to patch.status"
+            )
+        native.finish_requeue(None if result is None else result.seconds)
 
     def _finish_login(self, native: NativeCall, handler: ActivityHandler, result: Any) -> None:
         if result is None:
@@ -294,6 +332,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
     def _fail(self, call: CurrentCall, exc: BaseException) -> None:
         if self.is_forked:
             forks.leave(exc)
+        call.abandon()
         native = call.native
         tracing.end(call, exc)
         try:
@@ -414,6 +453,15 @@ class Bridge(answers.Answers, serving.ServingMixin):
         """Same as :meth:`new_future`, for functions in threads."""
         return self._track(concurrent.futures.Future())
 
+    def result_of(self, future: concurrent.futures.Future[Any]) -> Any:
+        """Waits for a future in a thread. Virtual time passes meanwhile."""
+        virtual = self.virtual
+        if virtual is not None:
+            # In the thread that resolves the future, before it becomes idle.
+            future.add_done_callback(lambda _: self._note(virtual.enter_thread))
+            self._note(virtual.leave_thread)
+        return future.result()
+
     def _track(self, future: _FutureT) -> _FutureT:
         self._pending.add(future)
         future.add_done_callback(self._pending.discard)
@@ -434,10 +482,22 @@ class Bridge(answers.Answers, serving.ServingMixin):
             future.set_exception(HandlerChildrenRetry(delay=detail))
         elif kind == "permanent":
             future.set_exception(PermanentError(detail))
-        elif kind == "apply":
-            future.set_exception(ApplyError(detail))
         else:
             future.set_exception(serving.REFUSALS.get(kind, RuntimeError)(detail))
+
+    def reject_applied(
+        self,
+        future: _Future,
+        message: str,
+        code: int | None,
+        reason: str | None,
+        conflicts: list[tuple[str, str]],
+    ) -> None:
+        """Fails the future of an applied child, unless it is cancelled."""
+        if not future.done():
+            fields = itertools.starmap(FieldConflict, conflicts)
+            error = ApplyError(message, code=code, reason=reason, conflicts=fields)
+            future.set_exception(error)
 
     def started(self) -> None:
         """Handles the end of the startup activity."""

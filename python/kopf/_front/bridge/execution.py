@@ -25,18 +25,36 @@ async def execute(
     lifecycle: Any | None = None,
     cause: Cause | None = None,
 ) -> None:
-    """Runs the sub-handlers of the current handler immediately instead of after its return.
+    """Runs the sub-handlers of the current handler now, instead of after its return.
 
-    Without arguments, runs the sub-handlers declared in the handler so far. Functions are passed as
-    an iterable, or as a mapping of ids to functions. If some of them are unfinished, raises an
-    exception that the handler must not suppress: the handler is called again later.
+    If some of them are unfinished, it raises an exception that the handler must not suppress: the handler
+    is called again later, and finished sub-handlers are not.
+
+    Arguments:
+
+    - ``fns``: functions, as a list, or as a dict of ids and functions; by default, the sub-handlers that
+      were declared in the handler so far.
+    - ``handlers``, ``registry``: the same as objects of the framework; for compatibility.
+    - ``lifecycle``: the order, one of :mod:`kopf.lifecycles`; by default, that of the operator.
+    - ``cause``: accepted for compatibility.
+
+    ::
+
+        def make_part(**_): ...
+
+        @kopf.on.create("kopfexamples")
+        async def create_fn(spec, logger, **_):
+            await kopf.execute(fns={part: make_part for part in spec.get("parts", [])})
+            logger.info("all parts are made")
     """
     if sum(source is not None for source in (fns, handlers, registry)) > 1:
-        raise TypeError("Only one of the fns, handlers, registry can be passed. Got more.")
+        raise TypeError("Only one of the fns, handlers, registry can be passed. Got more: call execute() once "
+                        "for each.")
     call = current.call()
     if call.subregistry is None:
         raise RuntimeError(
-            "Sub-handlers are only supported in handlers of changes: others have no persistence."
+            "Sub-handlers are only supported in handlers of changes: others have no persistence. "
+            "Call the functions directly."
         )
     if fns is not None:
         chosen = _from_functions(call, fns)

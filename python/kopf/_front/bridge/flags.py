@@ -30,7 +30,8 @@ def raise_flag(flag: Flag | None) -> None:
             if not flag.done():
                 flag.set_result(None)
         case _:
-            raise TypeError(f"unsupported type of a flag: {type(flag).__qualname__}")
+            raise TypeError(f"unsupported type of a flag: {type(flag).__qualname__}; use an Event or a Future of "
+                            f"asyncio, threading or concurrent.futures")
 
 
 @contextlib.contextmanager
@@ -64,7 +65,8 @@ def watched(
             with _thread(loop, flag, callback):
                 yield
         case _:
-            raise TypeError(f"unsupported type of a flag: {type(flag).__qualname__}")
+            raise TypeError(f"unsupported type of a flag: {type(flag).__qualname__}; use an Event or a Future of "
+                            f"asyncio, threading or concurrent.futures")
 
 
 def _value(flag: Flag | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import datetime
 import inspect
 import logging
@@ -13,11 +14,12 @@ from kopf._front.bridge import loggers
 from kopf._front.objects import stoppers
 from kopf._front.objects.bodies import Body
 from kopf._front.objects.causes import (
-    Activity, ActivityCause, ChangingCause, ChildCause, DaemonCause, IndexingCause, Reason, ResourceCause,
-    WatchingCause, WebhookCause,
+    Activity, ActivityCause, ChangingCause, ChildCause, DaemonCause, IndexingCause, Reason,
+    ReconcilingCause, ResourceCause, WatchingCause, WebhookCause,
 )
 from kopf._front.objects.diffs import Diff, DiffItem, DiffOperation
 from kopf._front.objects.patches import Patch
+from kopf._front.objects.triggers import Trigger
 from kopf._front.declare.registries import ChangingRegistry
 
 if TYPE_CHECKING:
@@ -114,7 +116,14 @@ class NativeFlag:
         return self._flag.reason()
 
     def wait_blocking(self, timeout: float | None) -> bool:
-        return self._flag.wait_blocking(timeout)
+        if self._bridge.virtual is None or self._flag.is_set():
+            return self._flag.wait_blocking(timeout)
+        future = self._bridge.new_blocking_future()
+        self._flag.wait_into(future, timeout)
+        try:
+            return bool(self._bridge.result_of(future))
+        except concurrent.futures.CancelledError:  # the operator has ended
+            return self._flag.is_set()
 
     def wait_async(self, timeout: float | None) -> Any:
         future = self._bridge.new_future()
@@ -147,6 +156,10 @@ def make_cause(bridge: Bridge, native: NativeCall, handler: handlers_.Handler) -
     if isinstance(handler, handlers_.ChangingHandler):
         common["logger"] = ObjectLogger(ref, bridge.settings)
         return _changing(native, common)
+    if isinstance(handler, handlers_.ReconcileHandler):
+        common["logger"] = ObjectLogger(ref, bridge.settings)
+        triggers = frozenset(Trigger(name) for name in native.triggers())
+        return ReconcilingCause(triggers=triggers, **common)
     if isinstance(handler, handlers_.SpawningHandler):
         common["logger"] = ObjectLogger(ref, bridge.settings)
         flag = native.stopped
@@ -286,6 +299,8 @@ def _add_object(kwargs: dict[str, Any], cause: ResourceCause, is_async: bool) ->
         kwargs["old"] = cause.old
         kwargs["new"] = cause.new
         kwargs["diff"] = cause.diff
+    elif isinstance(cause, ReconcilingCause):
+        kwargs["triggers"] = cause.triggers
     elif isinstance(cause, ChildCause):
         kwargs["child"] = cause.child
         kwargs["type"] = cause.type

@@ -47,11 +47,19 @@ logger = logging.getLogger("kopf.objects")
 
 
 class LogFormat(enum.Enum):
-    """A predefined log format; the value is a format string of `logging`, except for JSON."""
+    """The log formats of ``kopf run --log-format`` and :func:`kopf.configure`: for people or for machines.
+
+    ::
+
+        kopf.configure(log_format=kopf.LogFormat.JSON)
+    """
 
     PLAIN = "%(message)s"
+    """Only the message."""
     FULL = "[%(asctime)s] %(name)-20.20s [%(levelname)-8.8s] %(message)s"
+    """The time, the logger, the level and the message; the default."""
     JSON = "-json-"
+    """A JSON object per line, with a reference to the object."""
 
 
 class ObjectFormatter(logging.Formatter):
@@ -143,9 +151,22 @@ else:
 
 
 class ObjectLogger(_Adapter):
-    """A logger of one object; `logger.info()` and higher can become Kubernetes events.
+    """The type of the argument ``logger`` in handlers of objects: a logger adapter of :mod:`logging`.
 
-    Extras of individual calls take precedence over the extras of the object.
+    Records have the name of the object, and those of INFO and above become Kubernetes events according to
+    ``settings.posting``. Extras of individual calls take precedence over the extras of the object.
+
+    Arguments:
+
+    - ``body``: the object.
+    - ``settings``: the settings of the operator.
+
+    ::
+
+        logger = kopf.ObjectLogger(
+            body=kopf.Body({"metadata": {"name": "web"}}), settings=kopf.OperatorSettings(),
+        )
+        logger.info("hello", extra={"shift": "night"})
     """
 
     def __init__(self, *, body: Body, settings: OperatorSettings) -> None:
@@ -175,7 +196,21 @@ class ObjectLogger(_Adapter):
 
 
 class LocalObjectLogger(ObjectLogger):
-    """A logger of one object whose records never become Kubernetes events."""
+    """A logger of one object whose records never become Kubernetes events.
+
+    Arguments:
+
+    - ``body``: the object.
+    - ``settings``: the settings of the operator.
+
+    ::
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(body, logger, **_):
+            local = kopf.LocalObjectLogger(body=body, settings=kopf.OperatorSettings())
+            local.info("only in the log")
+            logger.info("in the log, and an event")
+    """
 
     def log(self, *args: Any, **kwargs: Any) -> None:
         """Logs a message with a level."""
@@ -224,11 +259,22 @@ def configure(
     log_prefix: bool | None = False,
     log_refkey: str | None = None,
 ) -> None:
-    """Sets up logging to stderr as `kopf run` does.
+    """Sets up logging to stderr as ``kopf run`` does; for embedded operators. Handlers of the application
+    are kept.
 
-    Handlers of the application are kept. `debug` and `verbose` set the level to `DEBUG`, `quiet` to
-    `WARNING`; `debug` also shows the records of asyncio. `log_prefix=None` means on for text
-    formats and off for JSON.
+    Arguments:
+
+    - ``debug``: ``True`` shows all records, also those of asyncio.
+    - ``verbose``: ``True`` shows debug records.
+    - ``quiet``: ``True`` shows only warnings and errors.
+    - ``log_format``: a :class:`kopf.LogFormat`; ``FULL`` by default.
+    - ``log_prefix``: ``True`` puts ``[namespace/name]`` before messages about objects; ``False`` by
+      default. ``None`` does so for text formats.
+    - ``log_refkey``: the key of the object in JSON records; ``object`` by default.
+
+    ::
+
+        kopf.configure(verbose=True, log_prefix=True)
     """
     handler = _KopfStreamHandler()
     handler.setFormatter(make_formatter(log_format, log_prefix, log_refkey))
@@ -261,7 +307,7 @@ def make_formatter(
     if isinstance(log_format, LogFormat):
         log_format = log_format.value
     if not isinstance(log_format, str):
-        raise ValueError(f"Unsupported log format: {log_format!r}")
+        raise ValueError(f"Unsupported log format: {log_format!r}; use kopf.LogFormat or a format string")
     return (
         ObjectPrefixingTextFormatter(log_format) if prefixing else ObjectTextFormatter(log_format)
     )

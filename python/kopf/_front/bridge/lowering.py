@@ -15,8 +15,9 @@ from kopf._front.state import diffbase, progress
 from kopf._front.objects.dicts import parse_field
 from kopf._front.declare.filters import ABSENT, PRESENT
 from kopf._front.declare.handlers import (
-    ActivityHandler, ChangingHandler, ChildHandler, ConvertHandler, DaemonHandler, Handler, IndexingHandler, ResourceHandler,
-    SpawningHandler, TimerHandler, WatchingHandler, WebhookHandler,
+    ActivityHandler, ChangingHandler, ChildHandler, ConvertHandler, DaemonHandler, Handler,
+    IndexingHandler, ReconcileHandler, ResourceHandler, SpawningHandler, TimerHandler,
+    WatchingHandler, WebhookHandler,
 )
 from kopf._front.bridge.invocation import is_async_fn
 from kopf._front.objects.references import EVERYTHING, Selector
@@ -43,6 +44,7 @@ def all_handlers(registry: OperatorRegistry) -> list[Handler]:
     handlers.extend(registry._indexing.get_all_handlers())
     handlers.extend(registry._watching.get_all_handlers())
     handlers.extend(registry._children.get_all_handlers())
+    handlers.extend(registry._reconciling.get_all_handlers())
     handlers.extend(registry._spawning.get_all_handlers())
     handlers.extend(registry._changing.get_all_handlers())
     handlers.extend(registry._webhooks.get_all_handlers())
@@ -87,6 +89,11 @@ def lower(handler: Handler, *, parent: Handler | None = None) -> dict[str, Any]:
         spec["source"] = handler.source
         spec["target"] = handler.target
         spec["persistent"] = bool(handler.persistent)
+    elif isinstance(handler, ReconcileHandler):
+        spec["kind"] = "reconcile"
+        spec["owns"] = [_lower_selector(selector) for selector in handler.owns or ()]
+        spec["every"] = handler.every
+        spec["finalizer"] = bool(handler.requires_finalizer)
     elif isinstance(handler, ChildHandler):
         spec["kind"] = "child"
         spec["owns"] = [_lower_selector(selector) for selector in handler.owns]

@@ -20,9 +20,12 @@ from typing import TYPE_CHECKING, Any
 from kopf._front.bridge import exits, fixing, flags, loggers, lowering, signals, tracing
 from kopf._front.declare import lifecycles, schemas
 from kopf._front.objects import current
+from kopf._front.state import piggybacking
 from kopf._front.state.configuration import OperatorSettings
+from kopf._front.objects.causes import Activity
 from kopf._front.objects.ephemera import Memo, OperatorIndexers
 from kopf._front.objects.errors import ActivityError, LoginError, Outcome
+from kopf._front.objects.ids import HandlerId
 from kopf._front.declare.handlers import ActivityHandler, Handler, IndexingHandler
 from kopf._front.declare.registries import OperatorRegistry, get_default_registry
 
@@ -77,9 +80,44 @@ def run(
     handle_signals: bool | None = None,
     _command: Coroutine[None, None, None] | None = None,
 ) -> None:
-    """Runs an operator until it is stopped: in the given loop, or in a new one.
+    """Runs an operator until it is stopped, as ``kopf run`` does, in a program of your own.
 
-    Raises :class:`OperatorError` if its task is cancelled by other code.
+    Raises the error that ended the operator. It sets up no logging: see :func:`kopf.configure`.
+
+    Arguments:
+
+    - ``loop``: the event loop; by default, a new one.
+    - ``lifecycle``: the order of handlers, one of :mod:`kopf.lifecycles`; ``asap`` by default.
+    - ``registry``: the handlers; by default, :func:`kopf.get_default_registry`.
+    - ``settings``: the settings before startup handlers; by default, new ones.
+    - ``identity``: the name of this operator among its peers; by default, generated.
+    - ``standalone``: ``True`` ignores peers; by default, ``settings.peering.standalone``.
+    - ``priority``: the priority among peers; by default, ``settings.peering.priority`` (0).
+    - ``peering_name``: the name of the peering object, which must exist then; by default,
+      ``settings.peering.name``, which need not exist.
+    - ``liveness_endpoint``: where to serve probes, such as ``http://0.0.0.0:8080/healthz``; none by default.
+    - ``metrics_endpoint``: where to serve metrics; by default, at ``/metrics`` of the liveness endpoint.
+    - ``clusterwide``: ``True`` serves the whole cluster; ``False`` by default.
+    - ``namespaces``: names and patterns of the namespaces to serve.
+    - ``namespace``: deprecated; use ``namespaces``.
+    - ``stop_flag``: an event or future of asyncio, threading or concurrent.futures that stops the operator.
+    - ``ready_flag``: the same, set by the operator when it is ready.
+    - ``memo``: the memo of the operator, of which those of objects are copies; a new
+      :class:`kopf.Memo` by default.
+    - ``handle_signals``: ``True`` replaces signal handlers of the application until the operator ends,
+      ``False`` leaves all signals to it; by default, SIGINT, SIGTERM and SIGHUP stop the operator in the
+      main thread, unless the application handles them.
+    - ``indexers``: the containers of indices; for tests of the framework.
+    - ``memories``, ``insights``, ``vault``: accepted for compatibility, without effect.
+
+    Here, in a thread, stopped after a second::
+
+        import threading
+
+        def main() -> None:
+            stop = threading.Event()
+            threading.Timer(1, stop.set).start()
+            kopf.run(clusterwide=True, stop_flag=stop)
     """
     running = operator(
         lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
@@ -126,7 +164,16 @@ async def spawn_tasks(
     handle_signals: bool | None = None,
     _command: Coroutine[None, None, None] | None = None,
 ) -> Collection[asyncio.Task[Any]]:
-    """Starts an operator in the current loop. Returns its tasks."""
+    """Starts an operator in the current event loop, and returns its tasks, for :func:`kopf.run_tasks`.
+
+    The arguments are those of :func:`kopf.run`, except ``loop``.
+
+    ::
+
+        async def main() -> None:
+            tasks = await kopf.spawn_tasks(clusterwide=True)
+            await kopf.run_tasks(tasks)
+    """
     running = operator(
         lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
         memories=memories, insights=insights, identity=identity, standalone=standalone,
@@ -144,7 +191,18 @@ async def run_tasks(
     *,
     ignored: Collection[asyncio.Task[Any]] = frozenset(),
 ) -> None:
-    """Waits until any of the tasks ends, cancels the others, and raises the first error."""
+    """Waits until any of the tasks ends, cancels the others, and raises the first error.
+
+    Arguments:
+
+    - ``root_tasks``: the tasks of :func:`kopf.spawn_tasks`, and your own ones.
+    - ``ignored``: accepted for compatibility.
+
+    ::
+
+        async def main() -> None:
+            await kopf.run_tasks(await kopf.spawn_tasks(namespaces=["default"]))
+    """
     tasks = set(root_tasks)
     try:
         done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -188,11 +246,19 @@ async def operator(
     handle_signals: bool | None = None,
     _command: Coroutine[None, None, None] | None = None,
 ) -> None:
-    """Runs an operator in the current loop until it is stopped or cancelled.
+    """Runs an operator in the current event loop, until it is stopped or its task is cancelled.
 
-    In the main thread, SIGINT, SIGTERM and SIGHUP stop it, unless the application has its own
-    handlers of these signals. ``handle_signals`` can be ``True`` to replace these handlers until the
-    operator ends, or ``False`` to ignore all signals.
+    The arguments are those of :func:`kopf.run`, except ``loop``.
+
+    ::
+
+        import asyncio
+
+        async def main() -> None:
+            ready = asyncio.Event()
+            task = asyncio.create_task(kopf.operator(clusterwide=True, ready_flag=ready))
+            await ready.wait()
+            task.cancel()
     """
     for name, value in (("memories", memories), ("insights", insights), ("vault", vault)):
         if value is not None:
@@ -200,10 +266,11 @@ async def operator(
     if namespace is not None:
         warnings.warn("namespace= is deprecated; use namespaces=[]", DeprecationWarning, stacklevel=2)
     if namespace is not None and namespaces:
-        raise TypeError("Either namespaces= or namespace= can be passed. Got both.")
+        raise TypeError("Either namespaces= or namespace= can be passed. Got both: use namespaces=.")
     patterns = [namespace] if namespace is not None else list(namespaces)
     if clusterwide and patterns:
-        raise TypeError("The operator can be either cluster-wide or namespaced, not both.")
+        raise TypeError("The operator can be either cluster-wide or namespaced, not both: leave out either "
+                        "clusterwide= or namespaces=.")
     if not clusterwide and not patterns:
         warnings.warn("Absence of either namespaces or cluster-wide flag will become an error soon."
                       " For now, switching to the cluster-wide mode for backward compatibility.",
@@ -221,12 +288,21 @@ async def operator(
         settings.peering.standalone = standalone
     if priority is not None:
         settings.peering.priority = priority
+    virtual = current.virtual_sandbox
+    if virtual is not None and getattr(asyncio.get_running_loop(), "virtual", None) is not virtual:
+        raise OperatorError(
+            "the sandbox has virtual time, which this event loop does not follow: run the operator by "
+            "kopf.testing.KopfRunner, or in a loop of cluster.new_event_loop()"
+        )
+    registry = registry if registry is not None else get_default_registry()
+    if virtual is not None:
+        await _configure_clients(registry, settings)
     try:
-        definitions = schemas.to_manifests(schemas.declared())
+        definitions = schemas.to_manifests(schemas.declared(registry))
     except ValueError as exc:
         raise OperatorError(str(exc)) from exc
     running = RunningOperator(
-        registry=registry if registry is not None else get_default_registry(),
+        registry=registry,
         settings=settings,
         indexers=indexers if indexers is not None else OperatorIndexers(),
         options={
@@ -241,6 +317,7 @@ async def operator(
             "copy": _copy_memo,
             "definitions": definitions,
             "page": current.page_var.get(),
+            "virtual": virtual,
         },
     )
     await running.run(stop_flag, ready_flag, handle_signals)
@@ -290,6 +367,9 @@ class RunningOperator:
     def declare(self) -> None:
         """Sends the currently registered handlers to the engine."""
         handlers = lowering.all_handlers(self.registry)
+        if piggybacking.sandbox_kubeconfig() and not any(map(_is_login, handlers)):
+            # The engine knows only kubeconfigs of the environment.
+            handlers = [*handlers, _SANDBOX_LOGIN]
         indexing = [handler for handler in handlers if isinstance(handler, IndexingHandler)]
         self.bridge.indexers.ensure(indexing)
         self.bridge.handlers.update({str(handler.id): handler for handler in handlers})
@@ -445,6 +525,25 @@ class RunningOperator:
         timer = threading.Timer(timeout, kill)
         timer.daemon = True
         timer.start()
+
+
+_SANDBOX_LOGIN = ActivityHandler(
+    id=HandlerId("login_with_kubeconfig"), fn=piggybacking.login_with_kubeconfig, param=None,
+    errors=None, timeout=None, retries=None, backoff=None, activity=Activity.AUTHENTICATION,
+)
+
+
+def _is_login(handler: Handler) -> bool:
+    return isinstance(handler, ActivityHandler) and handler.activity == Activity.AUTHENTICATION
+
+
+async def _configure_clients(registry: OperatorRegistry, settings: OperatorSettings) -> None:
+    """Configures client libraries for handlers, as the default logins do, which are not called."""
+    logins = {handler.fn for handler in lowering.all_handlers(registry) if _is_login(handler)}
+    if piggybacking.login_via_client in logins:
+        piggybacking.login_via_client(logger=logger, settings=settings)
+    if piggybacking.login_via_async_client in logins:
+        await piggybacking.login_via_async_client(logger=logger, settings=settings)
 
 
 def _first_failure(outcomes: Mapping[str, Outcome]) -> BaseException | None:

@@ -44,7 +44,7 @@ class ShrinkingExecutor(concurrent.futures.Executor):
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         with self._changed:
             if self._is_shut_down:
-                raise RuntimeError("the operator has ended")
+                raise RuntimeError("the operator has ended, so no function can be started")
             if self._idle <= len(self._waiting) and self._threads < self._max_workers:
                 Worker(target=self._work, name="kopf-daemon").start()
                 self._threads += 1

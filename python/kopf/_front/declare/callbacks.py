@@ -15,6 +15,7 @@ from kopf._front.objects.patches import Patch
 from kopf._front.objects.references import Resource
 from kopf._front.objects.reviews import Headers, SSLPeer, UserInfo
 from kopf._front.objects.stoppers import DaemonStopped
+from kopf._front.objects.triggers import Requeue, Triggers
 
 if TYPE_CHECKING:
     from kopf._front.state.configuration import OperatorSettings
@@ -91,6 +92,34 @@ class ChildFn(Protocol):
         param: Any = ...,
         **kwargs: Any,
     ) -> Result: ...
+
+
+class ReconcileFn(Protocol):
+    """A reconcile handler."""
+
+    def __call__(
+        self,
+        *,
+        triggers: Triggers,
+        retry: int,
+        started: datetime.datetime,
+        runtime: datetime.timedelta,
+        annotations: Annotations,
+        labels: Labels,
+        body: TypedBody,
+        meta: Meta,
+        spec: TypedBody,
+        status: TypedBody,
+        resource: Resource,
+        uid: str,
+        name: str,
+        namespace: str | None,
+        patch: Patch,
+        logger: Logger,
+        memo: Any,
+        param: Any = ...,
+        **kwargs: Any,
+    ) -> Requeue | None | Coroutine[None, None, Requeue | None]: ...
 
 
 class ConvertFn(Protocol):
@@ -345,28 +374,89 @@ _FnT = TypeVar("_FnT", WhenFilterFn, MetaFilterFn)
 
 
 def not_(fn: _FnT) -> _FnT:
-    """Returns a filter function that matches if the given function does not."""
+    """Returns a filter that matches if the function does not.
+
+    Arguments:
+
+    - ``fn``: a function for ``when``, or for a value of a label, annotation or field.
+
+    ::
+
+        def is_system(value, **_):
+            return value.startswith("kube-")
+
+        @kopf.on.event("pods", labels={"app": kopf.not_(is_system)})
+        def seen(**_): ...
+    """
     def not_fn(*args: Any, **kwargs: Any) -> bool:
         return not _call(fn, args, kwargs)
     return not_fn
 
 
 def all_(fns: Collection[_FnT]) -> _FnT:
-    """Returns a filter function that matches if all of the given functions match."""
+    """Returns a filter that matches if all of the functions match.
+
+    Arguments:
+
+    - ``fns``: functions for ``when``, or for values of labels, annotations and fields; not mixed.
+
+    ::
+
+        def is_large(spec, **_):
+            return spec.get("size", 0) > 10
+
+        def is_new(status, **_):
+            return not status
+
+        @kopf.on.event("kopfexamples", when=kopf.all_([is_large, is_new]))
+        def seen(**_): ...
+    """
     def all_fn(*args: Any, **kwargs: Any) -> bool:
         return all(_call(fn, args, kwargs) for fn in fns)
     return all_fn
 
 
 def any_(fns: Collection[_FnT]) -> _FnT:
-    """Returns a filter function that matches if any of the given functions matches."""
+    """Returns a filter that matches if any of the functions matches.
+
+    Arguments:
+
+    - ``fns``: functions for ``when``, or for values of labels, annotations and fields; not mixed.
+
+    ::
+
+        def is_large(spec, **_):
+            return spec.get("size", 0) > 10
+
+        def is_new(status, **_):
+            return not status
+
+        @kopf.on.event("kopfexamples", when=kopf.any_([is_large, is_new]))
+        def seen(**_): ...
+    """
     def any_fn(*args: Any, **kwargs: Any) -> bool:
         return any(_call(fn, args, kwargs) for fn in fns)
     return any_fn
 
 
 def none_(fns: Collection[_FnT]) -> _FnT:
-    """Returns a filter function that matches if none of the given functions matches."""
+    """Returns a filter that matches if none of the functions matches.
+
+    Arguments:
+
+    - ``fns``: functions for ``when``, or for values of labels, annotations and fields; not mixed.
+
+    ::
+
+        def is_large(spec, **_):
+            return spec.get("size", 0) > 10
+
+        def is_new(status, **_):
+            return not status
+
+        @kopf.on.event("kopfexamples", when=kopf.none_([is_large, is_new]))
+        def seen(**_): ...
+    """
     def none_fn(*args: Any, **kwargs: Any) -> bool:
         return not any(_call(fn, args, kwargs) for fn in fns)
     return none_fn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import datetime
 import inspect
 import numbers
 import sys
@@ -120,6 +121,38 @@ def child(options: Options) -> Decorator:
     return decorator
 
 
+#: Options of other handlers, which compare the old and the new value of a field.
+_OF_CHANGES = frozenset({"field", "value", "old", "new"})
+
+
+def reconcile(options: Options) -> Decorator:
+    """Returns a decorator for reconcile handlers."""
+    _verify_parentheses(options)
+    for name in options["refused"]:
+        reason = "has no such option; help(kopf.on.reconcile) lists its options"
+        if name in _OF_CHANGES:
+            reason = (
+                "is called for whole objects; filter them with labels=, annotations= or when=, or use "
+                "@kopf.on.field for the changes of one field"
+            )
+        raise TypeError(f"unexpected keyword argument {name!r}: a reconcile handler {reason}")
+    every = _seconds("every", options["every"])
+    finalizer = options["finalizer"]
+    if finalizer is not None and not isinstance(finalizer, bool):
+        raise TypeError(f"invalid finalizer {finalizer!r}: must be True or False")
+
+    def decorator(fn: Any) -> Any:
+        handler = handlers.ReconcileHandler(
+            **_resource_fields(fn, options),
+            owns=_owns(options),
+            every=every,
+            requires_finalizer=finalizer,
+        )
+        _registry(options)._reconciling.append(handler)
+        return fn
+    return decorator
+
+
 def indexing(options: Options) -> Decorator:
     """Returns a decorator for index handlers. Their ids have no field suffixes."""
     _verify_parentheses(options)
@@ -191,7 +224,8 @@ def subhandler(options: Options) -> Decorator:
     def decorator(fn: Any) -> Any:
         parent, registry = registries.get_current_subregistry()
         if not isinstance(parent, handlers.ChangingHandler):
-            raise TypeError("Sub-handlers are only supported for resource-changing handlers.")
+            raise TypeError("Sub-handlers are only supported for resource-changing handlers: "
+                            "in others, call the functions directly.")
         _verify_oldnew_in_subhandler(parent, options)
         handler = handlers.ChangingHandler(
             **_filter_fields(fn, options, prefix=parent.id, suffixed=False),
@@ -279,10 +313,24 @@ def _common_fields(
 ) -> dict[str, Any]:
     id = registries.generate_id(fn, options["id"], prefix=prefix, suffix=suffix)
     if not callable(fn):
-        raise TypeError(f"handler {id!r} is not callable: {fn!r}")
+        raise TypeError(f"handler {id!r} is not callable: {fn!r}; decorate a function")
     _verify_options(id, options)
     names = ("param", "errors", "timeout", "retries", "backoff")
     return {"id": id, "fn": fn, **{name: options.get(name) for name in names}}
+
+
+def _seconds(option: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, datetime.timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"invalid {option} {value!r}: must be a number of seconds or a timedelta")
+    seconds = float(value)
+    if not seconds > 0:
+        raise ValueError(f"invalid {option} {value!r}: must be greater than 0; "
+                         "omit it to be called for changes only")
+    return seconds
 
 
 def _owns(options: Options) -> list[Selector] | None:
@@ -290,7 +338,7 @@ def _owns(options: Options) -> list[Selector] | None:
     if owns is None:
         return None
     if isinstance(owns, str) or not isinstance(owns, collections.abc.Collection):
-        raise TypeError(f"invalid owns {owns!r}: must be a list of resources")
+        raise TypeError(f"invalid owns {owns!r}: must be a list of resources, such as ['pods']")
     return [_selector("owns", item) for item in owns]
 
 
@@ -307,7 +355,8 @@ def _selector(option: str, resource: Any) -> Selector:
 def _operations(options: Options) -> collections.abc.Collection[str] | None:
     operations = options["operations"]
     if operations is not None and not operations:
-        raise ValueError(f"Operations should be either None or non-empty. Got empty {operations}.")
+        raise ValueError(f"Operations should be either None or non-empty. Got empty {operations}: leave it "
+                         f"out for all operations.")
     if isinstance(operations, str):
         operations = [operations]
     if options["operation"] is not None:
@@ -348,13 +397,14 @@ def _verify_filters(options: Options) -> None:
     value, old, new = options.get("value"), options.get("old"), options.get("new")
     changes = old is not None or new is not None
     if options.get("field") is None and (value is not None or changes):
-        raise TypeError("Value/old/new filters are specified without a mandatory field.")
+        raise TypeError("Value/old/new filters are specified without a mandatory field: add field=.")
     if value is not None and changes:
-        raise TypeError("Either value= or old=/new= can be defined, not both.")
+        raise TypeError("Either value= or old=/new= can be defined, not both: value= is for both states, "
+                        "old= and new= for one of them.")
 
 
 def _verify_oldnew_in_subhandler(parent: handlers.ChangingHandler, options: Options) -> None:
     if options.get("old") is None and options.get("new") is None:
         return
     if parent.initial or parent.reason not in (None, Reason.UPDATE):
-        raise TypeError("Filters old=/new= can only be used in update handlers.")
+        raise TypeError("Filters old=/new= can only be used in update handlers: use value= here.")

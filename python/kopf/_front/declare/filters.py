@@ -18,10 +18,22 @@ class MetaFilterToken(enum.Enum):
 
 
 PRESENT = MetaFilterToken.PRESENT
-"""Matches any present value, including an empty string."""
+"""Matches any value, even an empty one: the label, annotation or field must exist.
+
+::
+
+    @kopf.on.create("kopfexamples", labels={"app": kopf.PRESENT})
+    def create_fn(**_): ...
+"""
 
 ABSENT = MetaFilterToken.ABSENT
-"""Matches an absent value."""
+"""Matches only if the label, annotation or field does not exist.
+
+::
+
+    @kopf.on.create("kopfexamples", annotations={"example.com/ignore": kopf.ABSENT})
+    def create_fn(**_): ...
+"""
 
 MetaFilter = Mapping[str, Union[str, MetaFilterToken, "MetaFilterFn"]]
 """Criteria of labels or annotations: key → a literal, ``PRESENT``, ``ABSENT``, or a function."""

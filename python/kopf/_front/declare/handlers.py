@@ -143,6 +143,16 @@ class ChildHandler(ResourceHandler):
 
 
 @dataclasses.dataclass(eq=False, repr=False)
+class ReconcileHandler(ResourceHandler):
+    """A reconcile handler."""
+
+    fn: callbacks.ReconcileFn
+    owns: Sequence[Selector] | None
+    every: float | None
+    requires_finalizer: bool | None
+
+
+@dataclasses.dataclass(eq=False, repr=False)
 class ChangingHandler(ResourceHandler):
     """A change handler."""
 

@@ -1,4 +1,13 @@
-"""Lifecycles: functions that select the pending handlers to run in the current cycle."""
+"""Which of several pending handlers of an object runs next?
+
+A *lifecycle* is a function that gets the pending handlers, and returns those to run now, in their
+order. The default is :func:`asap`. Pass another one to ``kopf.run(lifecycle=…)``, ``kopf.execute()``
+or :func:`kopf.set_default_lifecycle`::
+
+    @kopf.on.create("kopfexamples")
+    async def create_fn(**_):
+        await kopf.execute(fns={"a": print, "b": print}, lifecycle=kopf.lifecycles.all_at_once)
+"""
 
 from __future__ import annotations
 
@@ -62,12 +71,27 @@ _default_lifecycle: LifeCycleFn = asap
 
 
 def get_default_lifecycle() -> LifeCycleFn:
-    """Returns the lifecycle of operators without their own."""
+    """Returns the lifecycle of operators that have none of their own; see :mod:`kopf.lifecycles`.
+
+    ::
+
+        assert kopf.get_default_lifecycle() is kopf.lifecycles.asap
+    """
     return _default_lifecycle
 
 
 def set_default_lifecycle(lifecycle: LifeCycleFn | None) -> None:
-    """Sets the lifecycle of operators without their own; ``None`` restores :func:`asap`."""
+    """Sets the lifecycle of operators that have none of their own; see :mod:`kopf.lifecycles`.
+
+    Arguments:
+
+    - ``lifecycle``: the function; ``None`` restores :func:`kopf.lifecycles.asap`.
+
+    ::
+
+        kopf.set_default_lifecycle(kopf.lifecycles.one_by_one)
+        kopf.set_default_lifecycle(None)
+    """
     global _default_lifecycle
     logger.warning("The default lifecycle is already set to %s, overriding it to %s.",
                    _default_lifecycle, lifecycle)

@@ -16,8 +16,8 @@ from kopf._front.objects.causes import (
 from kopf._front.objects.dicts import FieldPath
 from kopf._front.objects.errors import ErrorsMode
 from kopf._front.declare.handlers import (
-    ActivityHandler, ChangingHandler, ChildHandler, ConvertHandler, Handler, IndexingHandler, ResourceHandler, SpawningHandler,
-    WatchingHandler, WebhookHandler,
+    ActivityHandler, ChangingHandler, ChildHandler, ConvertHandler, Handler, IndexingHandler,
+    ReconcileHandler, ResourceHandler, SpawningHandler, WatchingHandler, WebhookHandler,
 )
 from kopf._front.objects.ids import HandlerId, generate_id, get_callable_id
 from kopf._front.declare.matching import match, matches_resource, prematch
@@ -191,7 +191,21 @@ class WebhooksRegistry(ResourceRegistry[WebhookHandler, WebhookCause]):
 
 
 class OperatorRegistry:
-    """All handlers of an operator."""
+    """A set of handlers. Usually there is one for the process, which decorators fill; create your own to run
+    several operators in one process, or to test one alone::
+
+        registry = kopf.OperatorRegistry()
+
+        @kopf.on.login(registry=registry)
+        def login_fn(**kwargs):
+            return kopf.login_with_kubeconfig(**kwargs)
+
+        @kopf.on.create("kopfexamples", registry=registry)
+        def create_fn(**_): ...
+
+    Then run it with ``kopf.run(registry=registry, clusterwide=True)``. It begins empty, so it needs a login
+    handler; only the default registry of the process has the default logins.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -199,6 +213,7 @@ class OperatorRegistry:
         self._indexing = IndexingRegistry()
         self._watching = WatchingRegistry()
         self._children: GenericRegistry[ChildHandler] = GenericRegistry()
+        self._reconciling: GenericRegistry[ReconcileHandler] = GenericRegistry()
         self._conversions: GenericRegistry[ConvertHandler] = GenericRegistry()
         self._spawning = SpawningRegistry()
         self._changing = ChangingRegistry()
@@ -247,7 +262,12 @@ _default_registry: OperatorRegistry | None = None
 
 
 def get_default_registry() -> OperatorRegistry:
-    """Returns the registry that the decorators use by default."""
+    """Returns the registry that decorators without ``registry`` fill, and that operators use by default.
+
+    ::
+
+        assert isinstance(kopf.get_default_registry(), kopf.OperatorRegistry)
+    """
     global _default_registry
     if _default_registry is None:
         _default_registry = SmartOperatorRegistry()
@@ -255,7 +275,16 @@ def get_default_registry() -> OperatorRegistry:
 
 
 def set_default_registry(registry: OperatorRegistry) -> None:
-    """Sets the registry that the decorators use by default."""
+    """Replaces the registry that decorators without ``registry`` fill; for tests and embedded operators.
+
+    Arguments:
+
+    - ``registry``: the new one.
+
+    ::
+
+        kopf.set_default_registry(kopf.OperatorRegistry())
+    """
     global _default_registry
     _default_registry = registry
 
@@ -278,5 +307,6 @@ def get_current_subregistry() -> tuple[Handler, ChangingRegistry]:
         call = current.call()
         handler, registry = call.handler, call.subregistry
     if registry is None:
-        raise TypeError("Sub-handlers are only supported for resource-changing handlers.")
+        raise TypeError("Sub-handlers are only supported for resource-changing handlers: "
+                        "in others, call the functions directly.")
     return handler, registry

@@ -3,12 +3,78 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-__all__ = ["Declaration", "crd", "declared", "to_manifests", "to_yaml"]
+from kopf._front.declare import registries
+from kopf._front.declare.registries import OperatorRegistry
+from kopf._front.objects import models
+
+__all__ = ["Declaration", "PrinterColumn", "crd", "declared", "to_manifests", "to_yaml"]
+
+ColumnType = Literal["string", "integer", "number", "boolean", "date"]
 
 _C = TypeVar("_C", bound=type)
+
+
+@dataclasses.dataclass(frozen=True)
+class PrinterColumn:
+    """A column that ``kubectl get`` shows for a custom resource.
+
+    Arguments:
+
+    - ``name``: the title of the column.
+    - ``path``: the JSON path of the value, such as ``.spec.host``.
+    - ``type``: ``"string"`` (the default), ``"integer"``, ``"number"``, ``"boolean"`` or ``"date"``.
+    - ``description``: for ``kubectl explain``; none by default.
+    - ``priority``: columns above 0 are shown only with ``-o wide``; 0 by default.
+    - ``format``: a format of OpenAPI, such as ``"int32"``; none by default.
+
+    ::
+
+        import dataclasses
+
+        @kopf.crd("kopf.dev", "v1", "gateways", columns=[
+            kopf.PrinterColumn("Host", ".spec.host"),
+            kopf.PrinterColumn("Ready", ".status.ready", type="boolean", priority=1),
+        ])
+        @dataclasses.dataclass
+        class GatewaySpec:
+            host: str
+    """
+
+    name: str
+    path: str
+    type: ColumnType = "string"
+    description: str | None = None
+    priority: int = 0
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("name of a printer column is empty: set the header of the column")
+        if not self.path.startswith((".", "[")):
+            raise ValueError(
+                f"invalid path {self.path!r} of printer column {self.name!r}: must be a JSON path such as "
+                f"'.{self.path or 'spec.field'}'"
+            )
+        if self.type not in _COLUMN_TYPES:
+            raise ValueError(
+                f"invalid type {self.type!r} of printer column {self.name!r}: must be one of "
+                f"{', '.join(map(repr, _COLUMN_TYPES))}"
+            )
+
+    def to_manifest(self) -> dict[str, Any]:
+        """Returns the column as in CRDs."""
+        column: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        options = {
+            "description": self.description, "priority": self.priority, "format": self.format,
+        }
+        return column | {key: value for key, value in options.items() if value}
+
+
+_COLUMN_TYPES = ("string", "integer", "number", "boolean", "date")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +96,12 @@ class Declaration:
     storage: bool | None
 
 
-_declared: dict[tuple[str, str, str], Declaration] = {}
+_Declarations = dict[tuple[str, str, str], Declaration]
+
+_declared: _Declarations = {}
+
+#: The declarations of single registries.
+_owned: weakref.WeakKeyDictionary[OperatorRegistry, _Declarations] = weakref.WeakKeyDictionary()
 
 
 def crd(
@@ -45,28 +116,59 @@ def crd(
     status: type | None = None,
     short_names: Sequence[str] = (),
     categories: Sequence[str] = (),
-    columns: Sequence[Mapping[str, Any]] = (),
+    columns: Sequence[PrinterColumn | Mapping[str, Any]] = (),
     subresource: bool = True,
     storage: bool | None = None,
+    registry: OperatorRegistry | None = None,
 ) -> Callable[[_C], _C]:
-    """Declares a model as the spec of a custom resource; `kopf crd` prints the CRD.
+    """Declares a model as the spec of a custom resource. ``kopf crd`` prints the CRD, and
+    ``kopf run --install-crds`` installs it.
 
-        @kopf.crd("kopf.dev", "v1", "kopfexamples", status=ExampleStatus)
-        class KopfExampleSpec(pydantic.BaseModel):
+    The model is a dataclass or a class of pydantic. It is not changed: it selects the resource in
+    decorators, annotates arguments of handlers, and its instances can be applied with
+    :func:`kopf.apply_child`. A model with a field ``spec`` is the whole body.
+
+    Arguments:
+
+    - ``group``, ``version``, ``plural``: the positional arguments; required.
+    - ``kind``: by default, the name of the class without ``Spec``.
+    - ``singular``: by default, the kind in lower case.
+    - ``scope``: ``"Namespaced"`` (the default) or ``"Cluster"``.
+    - ``status``: a model of the status; without it, the status accepts arbitrary fields, because handlers
+      store results there.
+    - ``short_names``: short names for kubectl; none by default.
+    - ``categories``: categories for kubectl, such as ``all``; none by default.
+    - ``columns``: what ``kubectl get`` shows: :class:`kopf.PrinterColumn`, or dicts as in CRDs.
+    - ``subresource``: ``False`` leaves out the status subresource; ``True`` by default.
+    - ``storage``: several versions of a resource form one CRD; the last one is the storage version unless
+      ``storage=True`` selects another.
+    - ``registry``: installs the CRD only with operators of this registry; by default, with all operators
+      of the process.
+
+    ::
+
+        import dataclasses
+
+        @kopf.crd("kopf.dev", "v1", "kopfexamples")
+        @dataclasses.dataclass
+        class KopfExampleSpec:
             replicas: int = 1
 
-    The kind is the name of the class without `Spec`. A model with a field `spec` is the whole body.
-    Without a model, the status accepts arbitrary fields, because handlers store results there.
-    Several versions of a resource form one CRD; the last one is the storage version unless
-    `storage=True` selects another. The class is not changed and can annotate arguments of handlers.
+        @kopf.on.create(KopfExampleSpec)
+        def create_fn(spec: KopfExampleSpec, logger, **_):
+            logger.info(f"{spec.replicas} replicas")
     """
+    if registry is not None and not isinstance(registry, OperatorRegistry):
+        raise TypeError(f"invalid registry {registry!r}: must be a kopf.OperatorRegistry")
 
     def decorator(cls: _C) -> _C:
         # A class with annotations can become a dataclass by the next decorator.
         if not getattr(cls, "__annotations__", None):
             _verify_model(cls)
         name = kind or cls.__name__.removesuffix("Spec")
-        _declared[group, plural, version] = Declaration(
+        models.register(cls, models.ModelResource(group, version, plural, name))
+        target = _declared if registry is None else _owned.setdefault(registry, {})
+        target[group, plural, version] = Declaration(
             model=cls,
             status=status,
             group=group,
@@ -77,13 +179,23 @@ def crd(
             scope=scope,
             short_names=tuple(short_names),
             categories=tuple(categories),
-            columns=tuple(columns),
+            columns=tuple(map(_column, columns)),
             subresource=subresource,
             storage=storage,
         )
         return cls
 
     return decorator
+
+
+def _column(column: PrinterColumn | Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(column, PrinterColumn):
+        return column.to_manifest()
+    if isinstance(column, Mapping):
+        return column
+    raise TypeError(
+        f"invalid printer column {column!r}: must be a kopf.PrinterColumn, or a dict as in CRDs"
+    )
 
 
 def _verify_model(model: type) -> None:
@@ -97,9 +209,13 @@ def _verify_model(model: type) -> None:
         )
 
 
-def declared() -> list[Declaration]:
-    """Returns all declarations of the process, in the order of declaration."""
-    return list(_declared.values())
+def declared(registry: OperatorRegistry | None = None) -> list[Declaration]:
+    """Returns the declarations of the process and of the registry, in the order of declaration.
+
+    The default registry is that of the decorators.
+    """
+    registry = registry if registry is not None else registries.get_default_registry()
+    return list({**_declared, **_owned.get(registry, {})}.values())
 
 
 def to_manifests(declarations: Iterable[Declaration]) -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from kopf._front.objects.models import key_of
+
 __all__ = ["InvalidField", "build", "hints", "key_of"]
 
 
@@ -28,11 +30,6 @@ class InvalidField(Exception):
 def hints(cls: type) -> dict[str, Any]:
     """Returns the types of the fields of a dataclass, with `Annotated` removed."""
     return typing.get_type_hints(cls)
-
-
-def key_of(field: dataclasses.Field[Any]) -> str:
-    """Returns the key of a field in objects: its name, or `alias` of the field's metadata."""
-    return str(field.metadata.get("alias", field.name))
 
 
 def build(cls: Any, value: Any, path: tuple[str | int, ...] = ()) -> Any:

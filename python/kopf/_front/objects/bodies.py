@@ -12,10 +12,30 @@ if TYPE_CHECKING:
     from kopf._front.objects.references import NamespaceName
 
 Labels = Mapping[str, str]
+"""The labels of an object: a read-only mapping of strings, empty if there are none.
+
+::
+
+    @kopf.on.create("kopfexamples")
+    def create_fn(labels: kopf.Labels, **_):
+        print(labels.get("app", "none"))
+"""
 Annotations = Mapping[str, str]
+"""The annotations of an object: a read-only mapping of strings, empty if there are none.
+
+::
+
+    @kopf.on.create("kopfexamples")
+    def create_fn(annotations: kopf.Annotations, **_):
+        print(annotations.get("example.com/owner", "none"))
+"""
 
 RawEventType = Literal[None, "ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-"""Types of watch events. ``None`` is for objects of the initial listing."""
+"""Types of watch events: ``"ADDED"``, ``"MODIFIED"``, ``"DELETED"``, or ``None``.
+
+``None`` is for objects of the first list: they exist, and nothing has happened to them. Handlers of
+raw events get it as ``type``.
+"""
 
 RawInputType = Literal[None, "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
@@ -36,7 +56,18 @@ class RawMeta(TypedDict, total=False):
 
 
 class RawBody(TypedDict, total=False):
-    """A body as the API sends it. Other fields can be present."""
+    """An object as the API sends it: a dict with ``apiVersion``, ``kind``, ``metadata``, ``spec``,
+    ``status``. A type for annotations; other fields can be present.
+
+    Functions in ``patch.fns`` get it, and change it in place::
+
+        def add_item(body: kopf.RawBody) -> None:
+            body["spec"].setdefault("items", []).append("new")
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(patch, **_):
+            patch.fns.append(add_item)
+    """
 
     apiVersion: str
     kind: str
@@ -65,7 +96,14 @@ class RawInput(TypedDict, total=True):
 
 
 class RawEvent(TypedDict, total=True):
-    """A watch event of an object."""
+    """A watch event as the API sends it: a dict with ``type`` and ``object``.
+
+    The argument ``event`` of handlers of raw events::
+
+        @kopf.on.event("pods")
+        def seen(event: kopf.RawEvent, **_):
+            print(event["type"], event["object"]["metadata"]["name"])
+    """
 
     type: RawEventType
     object: RawBody
@@ -79,7 +117,10 @@ class MetaEssence(TypedDict, total=False):
 
 
 class BodyEssence(TypedDict, total=False):
-    """The tracked part of a body: the fields whose changes trigger handlers."""
+    """The part of an object whose changes call handlers, as a dict: labels, annotations, ``spec``, and
+    fields of the status that handlers name with ``field``. Storages of the last-handled configuration
+    read and write it. System fields and the annotations of operators are not in it.
+    """
 
     metadata: MetaEssence
     spec: dict[str, Any]
@@ -87,7 +128,9 @@ class BodyEssence(TypedDict, total=False):
 
 
 class OwnerReference(TypedDict, total=False):
-    """An item of ``metadata.ownerReferences``."""
+    """An item of ``metadata.ownerReferences``, as a dict: ``apiVersion``, ``kind``, ``name`` and ``uid`` of
+    the owner, ``controller`` and ``blockOwnerDeletion``. See :func:`kopf.build_owner_reference`.
+    """
 
     controller: bool
     blockOwnerDeletion: bool
@@ -98,7 +141,9 @@ class OwnerReference(TypedDict, total=False):
 
 
 class ObjectReference(TypedDict, total=False):
-    """A reference to an object, e.g. from a k8s-event."""
+    """A reference to an object, as a dict: ``apiVersion``, ``kind``, ``name``, ``uid`` and, for namespaced
+    objects, ``namespace``. Kubernetes events contain it. See :func:`kopf.build_object_reference`.
+    """
 
     apiVersion: str
     kind: str
@@ -108,7 +153,14 @@ class ObjectReference(TypedDict, total=False):
 
 
 class Meta(MappingView[str, Any]):
-    """The ``metadata`` of a body."""
+    """The ``metadata`` of an object: a read-only mapping with shortcuts as attributes.
+
+    ::
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(meta: kopf.Meta, **_):
+            print(meta.namespace, meta.name, meta.labels.get("app"), meta["generation"])
+    """
 
     __slots__ = ("_labels", "_annotations")
     _labels: MappingView[str, str] | None
@@ -138,27 +190,40 @@ class Meta(MappingView[str, Any]):
 
     @property
     def uid(self) -> str:
+        """The uid, which no other object ever has."""
         return cast(str, self.get("uid"))
 
     @property
     def name(self) -> str:
+        """The name."""
         return cast(str, self.get("name"))
 
     @property
     def namespace(self) -> NamespaceName | None:
+        """The namespace; ``None`` for cluster-scoped objects."""
         return cast("NamespaceName | None", self.get("namespace"))
 
     @property
     def creation_timestamp(self) -> str | None:
+        """When the object was created, as text: ``2026-11-17T08:28:58Z``."""
         return cast("str | None", self.get("creationTimestamp"))
 
     @property
     def deletion_timestamp(self) -> str | None:
+        """When the deletion was requested; ``None`` before that."""
         return cast("str | None", self.get("deletionTimestamp"))
 
 
 class Spec(MappingView[str, Any]):
-    """The ``spec`` of a body; empty if absent."""
+    """The ``spec`` of an object: a read-only mapping, empty if the object has none.
+
+    In daemons and timers, it always shows the newest version, so keep values instead of the view::
+
+        @kopf.daemon("kopfexamples")
+        async def monitor(spec: kopf.Spec, stopped, **_):
+            while not await stopped.wait(10):
+                print(spec.get("duration"))  # changes when the object changes
+    """
 
     __slots__ = ()
 
@@ -168,7 +233,14 @@ class Spec(MappingView[str, Any]):
 
 
 class Status(MappingView[str, Any]):
-    """The ``status`` of a body; empty if absent."""
+    """The ``status`` of an object: a read-only mapping, empty if the object has none.
+
+    To change it, use ``patch.status``, or return a result::
+
+        @kopf.timer("kopfexamples", interval=60)
+        def count(status: kopf.Status, patch, **_):
+            patch.status["count"] = status.get("count", 0) + 1
+    """
 
     __slots__ = ()
 
@@ -178,11 +250,16 @@ class Status(MappingView[str, Any]):
 
 
 class Body(ReplaceableMappingView[str, Any]):
-    """A read-only view of an object, with the views of its parts.
+    """A whole object: a read-only mapping, with its parts as attributes.
 
-    The source is a dictionary, or a function that returns the newest version at each access, for
-    daemons and timers. Nested values are the original
-    dictionaries and lists of the source.
+    In daemons and timers, it always shows the newest version. Nested values are ordinary dicts and
+    lists; do not change them, as nothing would be sent: use ``patch``.
+
+    ::
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(body: kopf.Body, **_):
+            print(body["apiVersion"], body.meta.name, body.spec.get("duration"))
     """
 
     __slots__ = ("_meta", "_spec", "_status")
@@ -198,10 +275,12 @@ class Body(ReplaceableMappingView[str, Any]):
 
     @property
     def metadata(self) -> Meta:
+        """The ``metadata``; the same as ``meta``."""
         return self.meta
 
     @property
     def meta(self) -> Meta:
+        """The ``metadata``."""
         view = self._meta
         if view is None:
             view = self._meta = Meta(self)
@@ -209,6 +288,7 @@ class Body(ReplaceableMappingView[str, Any]):
 
     @property
     def spec(self) -> Spec:
+        """The ``spec``; empty if absent."""
         view = self._spec
         if view is None:
             view = self._spec = Spec(self)
@@ -216,6 +296,7 @@ class Body(ReplaceableMappingView[str, Any]):
 
     @property
     def status(self) -> Status:
+        """The ``status``; empty if absent."""
         view = self._status
         if view is None:
             view = self._status = Status(self)
@@ -223,7 +304,19 @@ class Body(ReplaceableMappingView[str, Any]):
 
 
 def build_object_reference(body: Body) -> ObjectReference:
-    """Returns a reference to the object, without empty fields."""
+    """Returns a reference to the object, without empty fields. Events and your own objects can contain it.
+
+    Arguments:
+
+    - ``body``: the object, usually the argument ``body`` of a handler.
+
+    ::
+
+        body = kopf.Body({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "uid": "1"}})
+        assert kopf.build_object_reference(body) == {
+            "apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "1",
+        }
+    """
     ref = {
         "apiVersion": body.get("apiVersion"),
         "kind": body.get("kind"),
@@ -240,7 +333,23 @@ def build_owner_reference(
     controller: bool | None = True,
     block_owner_deletion: bool | None = True,
 ) -> OwnerReference:
-    """Returns an owner reference to the object, without null fields."""
+    """Returns an owner reference to the object, for ``metadata.ownerReferences`` of a child.
+
+    Most handlers need :func:`kopf.adopt` or :func:`kopf.append_owner_reference` instead, which add it.
+
+    Arguments:
+
+    - ``body``: the owner.
+    - ``controller``: marks the owner as the controller, of which there is at most one; ``True`` by
+      default. ``None`` leaves the field out.
+    - ``block_owner_deletion``: a deletion of the owner in the foreground waits for the child; ``True``
+      by default. ``None`` leaves the field out.
+
+    ::
+
+        body = kopf.Body({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "uid": "1"}})
+        assert kopf.build_owner_reference(body, controller=None)["uid"] == "1"
+    """
     ref = {
         "controller": controller,
         "blockOwnerDeletion": block_owner_deletion,

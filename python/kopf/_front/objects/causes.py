@@ -18,13 +18,18 @@ from kopf._front.objects.patches import Patch
 from kopf._front.objects.records import Record
 from kopf._front.objects.references import Resource
 from kopf._front.objects.reviews import Headers, Operation, SSLPeer, UserInfo
+from kopf._front.objects.triggers import Triggers
 
 if TYPE_CHECKING:
     from kopf._front.state.configuration import OperatorSettings
 
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
-"""A logger of an object or of an activity."""
+"""The type of the argument ``logger``: a logger or a logger adapter of :mod:`logging`.
+
+Its records have the name of the object, and are posted as Kubernetes events according to
+``settings.posting``.
+"""
 
 
 class Activity(enum.StrEnum):
@@ -44,7 +49,16 @@ class WebhookType(enum.StrEnum):
 
 
 class Reason(enum.StrEnum):
-    """Reasons for handling an object. The last three have no handlers."""
+    """Why an object is handled: the argument ``reason`` of change handlers, equal to ``"create"``,
+    ``"update"``, ``"delete"`` and ``"resume"``. ``NOOP``, ``FREE`` and ``GONE`` have no handlers.
+
+    ::
+
+        @kopf.on.create("kopfexamples")
+        @kopf.on.update("kopfexamples")
+        def both(reason: kopf.Reason, **_):
+            print("new" if reason == kopf.Reason.CREATE else "changed")
+    """
 
     CREATE = "create"
     UPDATE = "update"
@@ -199,6 +213,17 @@ class ChildCause(ResourceCause):
     @property
     def _kwargs(self) -> dict[str, Any]:
         return {**super()._kwargs, "child": self.child, "type": self.type}
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class ReconcilingCause(ResourceCause):
+    """An object to reconcile."""
+
+    triggers: Triggers
+
+    @property
+    def _kwargs(self) -> dict[str, Any]:
+        return {**super()._kwargs, "triggers": self.triggers}
 
 
 @dataclasses.dataclass(eq=False, repr=False)

@@ -16,17 +16,22 @@ Status = bool | None | Literal["True", "False", "Unknown"]
 
 
 class Conditions:
-    """The conditions of an object, changed through its patch.
+    """The conditions of an object, changed through its patch: ``patch.conditions``.
 
     ``lastTransitionTime`` changes only together with the status; ``observedGeneration`` is the
     generation of the object at the call of the handler. The order of the list and the conditions of
     other types are not changed. If nothing changes, nothing is written.
 
-    .. code-block:: python
+    ::
 
         @kopf.on.create("kopfexamples")
         def created(patch, **_):
             patch.conditions.set("Ready", True, reason="Deployed", message="3 of 3 replicas")
+
+    Arguments:
+
+    - ``patch``: the patch to add the changes to.
+    - ``body``: the object; by default, the one that is being handled.
     """
 
     __slots__ = ("_body", "_changes", "_patch")
@@ -41,9 +46,14 @@ class Conditions:
         return f"{type(self).__name__}({self._changes!r})"
 
     def set(self, type: str, status: Status, *, reason: str, message: str = "") -> None:
-        """Sets a condition; ``None`` stands for the status ``Unknown``.
+        """Sets a condition. Raises :class:`ValueError` if a value violates the API conventions.
 
-        Raises :class:`ValueError` if a value violates the API conventions.
+        Arguments:
+
+        - ``type``: the type of the condition, such as ``"Ready"``.
+        - ``status``: ``True``, ``False``, or ``None`` for ``Unknown``.
+        - ``reason``: a CamelCase word.
+        - ``message``: the text for people; empty by default.
         """
         from kopf._kopf import apply_conditions
 

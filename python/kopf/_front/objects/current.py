@@ -7,9 +7,11 @@ from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Mapping
 
     from kopf._front.objects.bodies import Body
+    from kopf._front.objects.children import AppliedChild
     from kopf._front.bridge.bridge import Bridge
     from kopf._front.objects.causes import Cause
     from kopf._front.state.configuration import OperatorSettings
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from kopf._front.objects.patches import Patch
     from kopf._front.declare.registries import ChangingRegistry
     from kopf._front.bridge.variables import Variables
+    from kopf import _kopf
     from kopf._kopf import Call as NativeCall
 
 __all__ = ["CurrentCall", "bridge_var", "call", "call_var", "post_event", "post_record"]
@@ -26,7 +29,8 @@ class CurrentCall:
     """One call of a handler."""
 
     __slots__ = (
-        "before", "bridge", "cause", "forgotten", "handler", "native", "span", "subregistry", "variables",
+        "before", "bridge", "cause", "handler", "is_forgetful", "native", "span", "subregistry",
+        "unsent", "variables",
     )
 
     def __init__(
@@ -43,11 +47,20 @@ class CurrentCall:
         self.cause = cause
         self.subregistry = subregistry
         self.span: Any = None
-        # The function whose result the handler has not awaited.
-        self.forgotten: str | None = None
+        #: The applied children that are not awaited yet, as long as the handler keeps them.
+        self.unsent: weakref.WeakSet[AppliedChild] | None = None
+        #: True if the handler has dropped a child without awaiting it.
+        self.is_forgetful = False
         self.variables: Variables
         #: The context at the beginning of the call, or when its changes were kept.
         self.before: Context
+
+    def abandon(self) -> bool:
+        """Gives up the children that were not awaited; returns ``True`` if there are any."""
+        unsent, self.unsent = list(self.unsent or ()), None
+        for child in unsent:
+            child.close()
+        return self.is_forgetful or bool(unsent)
 
     @property
     def body(self) -> Body | None:
@@ -77,6 +90,17 @@ bridge_var: ContextVar[Bridge] = ContextVar("kopf_bridge")
 """The bridge of the operator whose code runs."""
 
 
+sandbox_kubeconfigs: dict[int, str | None] = {}
+"""The kubeconfigs of the sandboxes of this process by their ids; ``None``: in the environment.
+
+Operators log in to the last one.
+"""
+
+
+virtual_sandbox: _kopf.Sandbox | None = None
+"""The sandbox whose virtual time operators of this process follow."""
+
+
 page_var: ContextVar[Any] = ContextVar("kopf_page", default=None)
 """The sandbox with the page of the operator that is to be started."""
 
@@ -87,7 +111,8 @@ def call() -> CurrentCall:
         return call_var.get()
     except LookupError:
         raise LookupError(
-            "This function needs the current object and works only inside of handlers."
+            "This function needs the current object and works only inside of handlers: call it in a "
+            "handler, not in a thread or a task that the handler leaves behind."
         ) from None
 
 
@@ -105,7 +130,8 @@ def post_event(
     """
     current = call_var.get(None)
     if current is None:
-        raise LookupError("k8s-events can be posted only inside of handlers of an operator.")
+        raise LookupError("k8s-events can be posted only inside of handlers of an operator: "
+                          "use the Kubernetes client to post them elsewhere.")
     if current.bridge.pid != os.getpid():
         raise RuntimeError(
             "k8s-events cannot be posted in a forked process: post them in the handler itself, "

@@ -10,10 +10,17 @@ from collections.abc import (
 from typing import Any, Generic, TypeVar, cast, overload
 
 FieldPath = tuple[str, ...]
-"""A parsed path of a field, e.g. ``("spec", "template", "labels")``."""
+"""A path of a field as a tuple of names: ``("spec", "size")``. Items of diffs have it."""
 
 FieldSpec = str | FieldPath | list[str] | None
-"""A path of a field given by users: dotted, or a sequence. ``None`` is the root."""
+"""A field in an option: ``"spec.size"``, or a list or tuple of names, ``["spec", "size"]``.
+
+The second form is for names with dots, such as those of labels::
+
+    @kopf.on.field("kopfexamples", field=("metadata", "labels", "example.com/team"))
+    def move(old, new, **_):
+        print(f"from {old} to {new}")
+"""
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")
@@ -35,7 +42,7 @@ def parse_field(field: FieldSpec) -> FieldPath:
         return tuple(field.split("."))
     if isinstance(field, (list, tuple)):
         return tuple(field)
-    raise ValueError(f"Field must be either a str, or a list/tuple. Got {field!r}")
+    raise ValueError(f"Field must be either a str, or a list/tuple, such as 'spec.field'. Got {field!r}")
 
 
 def resolve(
@@ -99,7 +106,7 @@ def ensure(d: MutableMapping[Any, Any], field: FieldSpec, value: Any) -> None:
     """Sets a nested field, and creates the absent parents."""
     path = parse_field(field)
     if not path:
-        raise ValueError("Setting a root of a dict is impossible. Provide the specific fields.")
+        raise ValueError("Setting a root of a dict is impossible. Provide the specific fields, such as 'spec.field'.")
     parent: Any = d
     for key in path[:-1]:
         if key not in parent:
@@ -112,7 +119,7 @@ def remove(d: MutableMapping[Any, Any], field: FieldSpec) -> None:
     """Removes a nested field if it is present, and the parents that have become empty."""
     path = parse_field(field)
     if not path:
-        raise ValueError("Removing a root of a dict is impossible. Provide a specific field.")
+        raise ValueError("Removing a root of a dict is impossible. Provide a specific field, such as 'spec.field'.")
     parents: list[Any] = [d]
     for key in path[:-1]:
         if not isinstance(parents[-1], collections.abc.Mapping):

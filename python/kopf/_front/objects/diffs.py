@@ -19,7 +19,12 @@ class DiffScope(enum.Flag):
 
 
 class DiffOperation(enum.StrEnum):
-    """Kinds of differences."""
+    """What has happened to a field: ``"add"``, ``"change"`` or ``"remove"``. Equal to these strings.
+
+    ::
+
+        assert kopf.DiffOperation.ADD == "add"
+    """
 
     ADD = "add"
     CHANGE = "change"
@@ -33,7 +38,15 @@ class DiffOperation(enum.StrEnum):
 
 
 class DiffItem(NamedTuple):
-    """A difference in one field: a tuple of the operation, the path, the old and new values."""
+    """The change of one field: a tuple of the operation, the path, the old and the new value.
+
+    ::
+
+        @kopf.on.update("kopfexamples")
+        def update_fn(diff: kopf.Diff, **_):
+            for operation, path, old, new in diff:
+                print(operation, ".".join(path), old, new)  # change spec.size 1 2
+    """
 
     operation: DiffOperation
     field: dicts.FieldPath
@@ -58,11 +71,20 @@ class DiffItem(NamedTuple):
 
     @property
     def op(self) -> DiffOperation:
+        """The same as ``operation``."""
         return self.operation
 
 
 class Diff(Sequence[DiffItem]):
-    """An immutable sequence of differences. It is equal to tuples and lists of the same items."""
+    """All changes since the last handling: an immutable sequence of :class:`kopf.DiffItem`.
+
+    Lists are compared as a whole: a changed item is a change of the list. Equal to tuples and lists of
+    the same items, so that tests can compare it::
+
+        diff = kopf.Diff([("change", ("spec", "size"), 1, 2)])
+        assert diff == [("change", ("spec", "size"), 1, 2)]
+        assert diff[0].field == ("spec", "size")
+    """
 
     def __init__(self, __items: Iterable[DiffItem]) -> None:
         super().__init__()

@@ -22,7 +22,15 @@ ObjectKey = tuple[str | None, str | None, str | None]
 
 
 class Memo(dict[Any, Any]):
-    """A dictionary whose keys are also attributes."""
+    """A container for your own values: a dictionary whose keys are also attributes.
+
+    Each object has one, from its first handler until it is deleted or the operator exits, as the argument
+    ``memo``. In startup and cleanup handlers, it is that of the operator, of which all others are copies::
+
+        @kopf.on.event("kopfexamples")
+        def count(memo: kopf.Memo, **_):
+            memo.count = memo.get("count", 0) + 1
+    """
 
     __slots__ = ()
 
@@ -46,11 +54,25 @@ class Memo(dict[Any, Any]):
 
 
 class Store(Collection[_V], Generic[_V]):
-    """The values of one key of an index, in no particular order."""
+    """The values of one key of an index: a collection with ``len()``, ``in`` and iteration, in no particular
+    order. See :class:`kopf.Index`.
+    """
 
 
 class Index(Mapping[_K, Store[_V]], Generic[_K, _V]):
-    """A read-only mapping of keys to the values that the index handler returned for them."""
+    """An index: a read-only mapping of the keys that an index handler returned to their values.
+
+    Handlers get it as an argument with the name of the index handler. The values of a key are a
+    :class:`kopf.Store`, with at most one value for each object::
+
+        @kopf.index("pods")
+        def names_by_app(labels, name, **_):
+            return {labels.get("app"): name}
+
+        @kopf.timer("kopfexamples", interval=60)
+        def show(names_by_app: kopf.Index[str, str], **_):
+            print(sorted(names_by_app.get("web", [])))
+    """
 
 
 Indices = Mapping[str, Index[Any, Any]]

@@ -24,7 +24,26 @@ def event(
     message: str = "",
     backoffs: Backoffs = None,
 ) -> None:
-    """Posts a Kubernetes event of any type. ``backoffs`` are the delays of retries in seconds."""
+    """Posts a Kubernetes event of any type, whatever the level of posting is.
+
+    It returns at once, and the event is sent in the background. Handlers, daemons and timers can call it;
+    elsewhere, it raises :class:`LookupError`.
+
+    Arguments:
+
+    - ``objs``: the object that the event is about, usually ``body``; or several in an iterable.
+    - ``type``: ``Normal``, ``Warning``, or a type of your own.
+    - ``reason``: a short CamelCase word, which ``kubectl get events`` shows in its own column.
+    - ``message``: the text; longer ones are shortened to 1024 characters.
+    - ``backoffs``: seconds between attempts if posting fails; by default,
+      ``settings.posting.default_backoffs``.
+
+    ::
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(body, **_):
+            kopf.event(body, type="Normal", reason="Planned", message="work begins on Monday")
+    """
     _post(objs, type=type, reason=reason, message=message, backoffs=backoffs, level=None)
 
 
@@ -35,7 +54,22 @@ def info(
     message: str = "",
     backoffs: Backoffs = None,
 ) -> None:
-    """Posts a Kubernetes event of the type ``Normal``, unless the level of posting is higher."""
+    """Posts a Kubernetes event of the type ``Normal``, unless ``settings.posting.level`` is above INFO.
+
+    Arguments:
+
+    - ``objs``: the object that the event is about, usually ``body``; or several in an iterable.
+    - ``reason``: a short CamelCase word.
+    - ``message``: the text.
+    - ``backoffs``: seconds between attempts if posting fails; by default,
+      ``settings.posting.default_backoffs``.
+
+    ::
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(body, **_):
+            kopf.info(body, reason="Created", message="the volume is ready")
+    """
     _post(objs, type="Normal", reason=reason, message=message, backoffs=backoffs,
           level=logging.INFO)
 
@@ -47,7 +81,23 @@ def warn(
     message: str = "",
     backoffs: Backoffs = None,
 ) -> None:
-    """Posts a Kubernetes event of the type ``Warning``, unless the level of posting is higher."""
+    """Posts a Kubernetes event of the type ``Warning``, unless ``settings.posting.level`` is above WARNING.
+
+    Arguments:
+
+    - ``objs``: the object that the event is about, usually ``body``; or several in an iterable.
+    - ``reason``: a short CamelCase word.
+    - ``message``: the text.
+    - ``backoffs``: seconds between attempts if posting fails; by default,
+      ``settings.posting.default_backoffs``.
+
+    ::
+
+        @kopf.timer("kopfexamples", interval=60)
+        def check(body, spec, **_):
+            if spec.get("size", 0) > 100:
+                kopf.warn(body, reason="Large", message="this costs more than you think")
+    """
     _post(objs, type="Warning", reason=reason, message=message, backoffs=backoffs,
           level=logging.WARNING)
 
@@ -60,7 +110,26 @@ def exception(
     exc: BaseException | None = None,
     backoffs: Backoffs = None,
 ) -> None:
-    """Posts a Kubernetes event of the type ``Error`` about the given or the current exception."""
+    """Posts a Kubernetes event of the type ``Error`` about an exception.
+
+    Arguments:
+
+    - ``objs``: the object that the event is about, usually ``body``; or several in an iterable.
+    - ``reason``: a short CamelCase word; by default, the class of the exception.
+    - ``message``: the text before that of the exception; empty by default.
+    - ``exc``: the exception; by default, the one that is being handled by ``except``.
+    - ``backoffs``: seconds between attempts if posting fails; by default,
+      ``settings.posting.default_backoffs``.
+
+    ::
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(body, spec, **_):
+            try:
+                int(spec["size"])
+            except ValueError:
+                kopf.exception(body, message="the size is ignored:")
+    """
     error = exc if exc is not None else sys.exc_info()[1]
     if error is not None:
         reason = reason or error.__class__.__name__

@@ -36,9 +36,25 @@ def append_owner_reference(
     controller: bool | None = True,
     block_owner_deletion: bool | None = True,
 ) -> None:
-    """Adds an owner reference, unless there is one with the same uid.
+    """Adds an owner reference, so that Kubernetes deletes the objects together with their owner.
 
-    Kubernetes deletes the objects together with their owner.
+    Nothing is added if there already is a reference with the same uid.
+
+    Arguments:
+
+    - ``objs``: a dict, an object of ``pykube``, ``kubernetes`` or ``kubernetes_asyncio``, or several of
+      them in a list or another iterable. They are changed in place.
+    - ``owner``: the owner; by default, the object that is being handled.
+    - ``controller``: marks the owner as the controller; ``True`` by default.
+    - ``block_owner_deletion``: a deletion of the owner in the foreground waits for the objects; ``True``
+      by default.
+
+    ::
+
+        owner = kopf.Body({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "uid": "1"}})
+        child = {"apiVersion": "v1", "kind": "ConfigMap"}
+        kopf.append_owner_reference(child, owner=owner)
+        assert child["metadata"]["ownerReferences"][0]["name"] == "web"
     """
     real_owner = _guess_owner(owner)
     ref = build_owner_reference(
@@ -53,7 +69,21 @@ def remove_owner_reference(
     objs: K8sObjects,
     owner: Body | None = None,
 ) -> None:
-    """Removes the owner references with the uid of the owner."""
+    """Removes the owner references to the owner: the objects then outlive it.
+
+    Arguments:
+
+    - ``objs``: a dict, an object of ``pykube``, ``kubernetes`` or ``kubernetes_asyncio``, or several of
+      them in a list or another iterable. They are changed in place.
+    - ``owner``: the owner; by default, the object that is being handled.
+
+    ::
+
+        owner = kopf.Body({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "uid": "1"}})
+        child = {"metadata": {"ownerReferences": [{"kind": "Pod", "name": "web", "uid": "1"}]}}
+        kopf.remove_owner_reference(child, owner=owner)
+        assert child["metadata"]["ownerReferences"] == []
+    """
     ref = build_owner_reference(_guess_owner(owner))
     for meta in _walk_metadata(objs):
         refs = meta.get_refs()
@@ -68,10 +98,24 @@ def label(
     nested: str | Iterable[dicts.FieldSpec] | None = None,
     force: bool | None = None,
 ) -> None:
-    """Sets the labels, by default those of the owner.
+    """Sets labels of objects; by default, the labels of the owner.
 
-    The existing labels are overwritten only if ``forced``. The ``nested`` fields, e.g.
-    ``spec.template``, are also labelled if they are present.
+    Arguments:
+
+    - ``objs``: a dict, an object of ``pykube``, ``kubernetes`` or ``kubernetes_asyncio``, or several of
+      them in a list or another iterable. They are changed in place.
+    - ``labels``: the labels; by default, those of the object that is being handled.
+    - ``forced``: ``True`` overwrites labels that the objects have already; ``False`` by default.
+    - ``nested``: fields whose labels are set as well if the field exists: ``"spec.template"``, or a list
+      of such paths. None by default.
+    - ``force``: deprecated; use ``forced``.
+
+    ::
+
+        child = {"metadata": {"labels": {"app": "mine"}}, "spec": {"template": {}}}
+        kopf.label(child, {"app": "web", "tier": "front"}, nested="spec.template")
+        assert child["metadata"]["labels"] == {"app": "mine", "tier": "front"}
+        assert child["spec"]["template"]["metadata"]["labels"] == {"app": "web", "tier": "front"}
     """
     if force is not None:
         warnings.warn("force= is deprecated in kopf.label(); use forced=...",
@@ -93,13 +137,25 @@ def harmonize_naming(
 ) -> None:
     """Names the objects that have no names after the owner.
 
-    If ``strict``, the name is that of the owner; otherwise, it is the prefix of a generated name.
-    The existing names are overwritten only if ``forced``.
+    Arguments:
+
+    - ``objs``: a dict, an object of ``pykube``, ``kubernetes`` or ``kubernetes_asyncio``, or several of
+      them in a list or another iterable. They are changed in place.
+    - ``name``: the name; by default, that of the object that is being handled.
+    - ``forced``: ``True`` overwrites names that the objects have already; ``False`` by default.
+    - ``strict``: ``True`` sets exactly this name; by default, the name is a prefix, to which the server
+      adds random characters (``generateName``).
+
+    ::
+
+        child = {"kind": "ConfigMap"}
+        kopf.harmonize_naming(child, name="web")
+        assert child["metadata"] == {"generateName": "web-"}
     """
     if isinstance(name, _UNSET):
         name = _guess_owner(None).get("metadata", {}).get("name")
     if name is None:
-        raise LookupError("Name must be set explicitly: couldn't find it automatically.")
+        raise LookupError("Name must be set explicitly: couldn't find it automatically. Pass name=.")
     for meta in _walk_metadata(objs):
         if not forced and ("name" in meta or "generateName" in meta):
             continue
@@ -115,7 +171,18 @@ def adjust_namespace(
 ) -> None:
     """Puts the objects that have no namespace into the namespace of the owner.
 
-    The existing namespaces are overwritten only if ``forced``.
+    Arguments:
+
+    - ``objs``: a dict, an object of ``pykube``, ``kubernetes`` or ``kubernetes_asyncio``, or several of
+      them in a list or another iterable. They are changed in place.
+    - ``namespace``: the namespace; by default, that of the object that is being handled.
+    - ``forced``: ``True`` overwrites namespaces that the objects have already; ``False`` by default.
+
+    ::
+
+        child = {"kind": "ConfigMap"}
+        kopf.adjust_namespace(child, namespace="town")
+        assert child["metadata"]["namespace"] == "town"
     """
     if isinstance(namespace, _UNSET):
         namespace = _guess_owner(None).get("metadata", {}).get("namespace")
@@ -132,7 +199,32 @@ def adopt(
     strict: bool = False,
     nested: str | Iterable[dicts.FieldSpec] | None = None,
 ) -> None:
-    """Makes the objects children of the owner: owner references, names, namespaces, labels."""
+    """Makes the objects children of the owner: with an owner reference, so that Kubernetes deletes them
+    together, and with the owner's name, namespace and labels where they have none of their own.
+
+    The objects are only prepared: create them with your client, or use :func:`kopf.apply_child`, which
+    adopts and sends them.
+
+    Arguments:
+
+    - ``objs``: a dict, an object of ``pykube``, ``kubernetes`` or ``kubernetes_asyncio``, or several of
+      them in a list or another iterable. They are changed in place.
+    - ``owner``: the owner; by default, the object that is being handled.
+    - ``forced``: ``True`` overwrites names, namespaces and labels that the objects have already; ``False``
+      by default.
+    - ``strict``: ``True`` gives the objects the name of the owner; by default, it is a prefix, to which
+      the server adds random characters.
+    - ``nested``: fields whose labels are set as well if the field exists: ``"spec.template"``, or a list
+      of such paths. None by default.
+
+    ::
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(spec, logger, **_):
+            pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}}
+            kopf.adopt(pod)
+            logger.info(pod["metadata"]["generateName"])
+    """
     real_owner = _guess_owner(owner)
     metadata = real_owner.get("metadata") or {}
     append_owner_reference(objs, owner=real_owner)
@@ -146,10 +238,11 @@ def _guess_owner(owner: Body | None) -> Body:
         return owner
     cause = causes.cause_var.get(None)
     if cause is None:
-        raise LookupError("Owner must be set explicitly, since running outside of a handler.")
+        raise LookupError("Owner must be set explicitly, since running outside of a handler: "
+                          "pass owner=, or call this function in a handler.")
     if not isinstance(cause, causes.ResourceCause):
         raise LookupError("Owner must be set explicitly, since running in a handler without "
-                          "an object.")
+                          "an object: pass owner=.")
     return cause.body
 
 
@@ -163,7 +256,8 @@ def _walk_metadata(
         elif isinstance(obj, (thirdparty.KubernetesModelSync, thirdparty.KubernetesModelAsync)):
             yield _ModelMetadata(obj)
         else:
-            raise TypeError(f"K8s object class is not supported: {type(obj)}")
+            raise TypeError(f"K8s object class is not supported: {type(obj)}; pass a dict, or an object "
+                            f"of kubernetes, kubernetes_asyncio or pykube")
 
 
 def _unwrap(objs: Any) -> Any:

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any, NewType
 
 HandlerId = NewType("HandlerId", str)
-"""A persistent id of a handler, e.g. ``create_fn``, ``fn/spec.field`` or ``parent/child``."""
+"""The id of a handler in logs, statuses and annotations: ``create_fn``, ``fn/spec.field`` with a field,
+``parent/child`` for sub-handlers. Progress records are stored by it, so a renamed handler is another
+one; set ``id`` to keep it.
+"""
 
 
 def get_callable_id(c: Callable[..., Any]) -> str:
@@ -17,7 +20,7 @@ def get_callable_id(c: Callable[..., Any]) -> str:
     ``__call__``: they need an explicit ``id=``.
     """
     if c is None:
-        raise ValueError("Cannot build a persistent id of None.")
+        raise ValueError("Cannot build a persistent id of None: decorate a function, or pass id= explicitly.")
     if isinstance(c, functools.partial):
         return get_callable_id(c.func)
     wrapped = getattr(c, "__wrapped__", None)

@@ -13,7 +13,19 @@ from kopf._front.objects.dicts import MutableMappingView
 from kopf._front.objects.jsonpatch import compare
 
 PatchFn = Callable[[RawBody], None]
-"""A function that changes a raw body in place. It can be called several times."""
+"""A function for ``patch.fns``: it gets the raw object, and changes it in place.
+
+It must be repeatable, as it is called again if another client has changed the object meanwhile::
+
+    def add_finalizer(body: kopf.RawBody) -> None:
+        finalizers = body["metadata"].setdefault("finalizers", [])
+        if "example.com/mine" not in finalizers:
+            finalizers.append("example.com/mine")
+
+    @kopf.on.create("kopfexamples")
+    def create_fn(patch: kopf.Patch, **_):
+        patch.fns.append(add_finalizer)
+"""
 
 JSONPatchOp = Literal["add", "replace", "remove", "test", "move", "copy"]
 
@@ -69,12 +81,22 @@ class StatusPatch(MutableMappingView[str, Any]):
 
 
 class Patch(dict[str, Any]):
-    """A merge patch with transformation functions.
+    """The changes that a handler makes to its object: the argument ``patch``. Kopf sends them afterwards.
 
-    It is a dictionary. Nulls delete fields. The attributes ``metadata`` (``meta``), ``spec`` and
-    ``status`` are views that create their dictionaries on assignment. The functions in ``fns``
-    change the raw body after the merge patch is applied; they are for changes that merge patches
-    cannot express, e.g. of items of lists.
+    It is a dictionary in the form of a merge patch, in which ``None`` deletes a field. ``metadata`` (or
+    ``meta``), ``spec`` and ``status`` create their dictionaries when you assign to them::
+
+        @kopf.on.create("kopfexamples")
+        def create_fn(patch: kopf.Patch, **_):
+            patch.status["phase"] = "Ready"
+            patch.metadata.labels["handled"] = "yes"
+            patch.spec["draft"] = None  # deletes the field
+
+    Arguments, for patches that you make in tests:
+
+    - ``src``: the fields; none by default.
+    - ``body``: the object that :meth:`as_json_patch` compares with.
+    - ``fns``: the first functions of ``fns``.
     """
 
     __slots__ = (
@@ -110,15 +132,19 @@ class Patch(dict[str, Any]):
 
     @property
     def fns(self) -> list[PatchFn]:
-        """The transformation functions, in the order of their application."""
+        """Functions for what a merge patch cannot express, such as changes of items of lists. They are called
+        in their order, with the object after the merge patch. See :class:`kopf.PatchFn`.
+        """
         return self._fns
 
     @property
     def metadata(self) -> MetaPatch:
+        """The metadata to change; the same as ``meta``."""
         return self.meta
 
     @property
     def meta(self) -> MetaPatch:
+        """The metadata to change, with ``labels`` and ``annotations`` as attributes."""
         try:
             return self._meta
         except AttributeError:
@@ -127,6 +153,7 @@ class Patch(dict[str, Any]):
 
     @property
     def spec(self) -> SpecPatch:
+        """The fields of the spec to change."""
         try:
             return self._spec
         except AttributeError:
@@ -135,6 +162,7 @@ class Patch(dict[str, Any]):
 
     @property
     def status(self) -> StatusPatch:
+        """The fields of the status to change."""
         try:
             return self._status
         except AttributeError:
@@ -166,7 +194,8 @@ class Patch(dict[str, Any]):
             return []
         original = body if body is not None else self._original
         if original is None:
-            raise ValueError("Cannot build a JSON-patch without the original body as a reference.")
+            raise ValueError("Cannot build a JSON-patch without the original body as a reference: pass it, "
+                             "as in `patch.as_json_patch(body)` or `kopf.Patch(body=body)`.")
         before = copy.deepcopy(dict(original))
         after = copy.deepcopy(before)
         self._apply_patch(after, (), dict(self))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NewType
 
+from kopf._front.objects import models
 from kopf._front.objects.records import FrozenRecord
 
 NamespaceName = NewType("NamespaceName", str)
@@ -53,19 +54,38 @@ def select_specific_namespaces(patterns: Iterable[NamespacePattern]) -> Collecti
 
 @dataclasses.dataclass(eq=False, repr=False)
 class Resource(FrozenRecord):
-    """A resource of the API. Identified by its group, version and plural name."""
+    """A resource of the API: the argument ``resource`` of handlers, and of functions that select resources.
+
+    Two resources are equal if their group, version and plural name are. It can be unpacked into these
+    three, as functions of the package ``kubernetes`` expect them::
+
+        @kopf.on.event(lambda resource: resource.group == "kopf.dev" and "status" in resource.subresources)
+        def seen(resource: kopf.Resource, **_):
+            group, version, plural = resource
+    """
 
     group: str
+    """The group; empty for the core group."""
     version: str
+    """The version, such as ``v1``."""
     plural: str
+    """The plural name, such as ``pods``."""
     kind: str | None = None
+    """The kind, such as ``Pod``."""
     singular: str | None = None
+    """The singular name."""
     shortcuts: frozenset[str] = frozenset()
+    """The short names, such as ``po``."""
     categories: frozenset[str] = frozenset()
+    """The categories, such as ``all``."""
     subresources: frozenset[str] = frozenset()
+    """The subresources, such as ``status``."""
     namespaced: bool | None = None
+    """``True`` if its objects are in namespaces."""
     preferred: bool = True
+    """``True`` if the server prefers this version of the group."""
     verbs: frozenset[str] = frozenset()
+    """The supported verbs, such as ``list``."""
 
     def __hash__(self) -> int:
         return hash((self.group, self.version, self.plural))
@@ -92,18 +112,26 @@ class Resource(FrozenRecord):
         subresource: str | None = None,
         params: dict[str, str] | None = None,
     ) -> str:
-        """Returns the URL of the resource, or of an object or its subresource.
+        """Returns the URL of the resource, of an object, or of its subresource.
 
-        Without the server, it is an absolute path.
+        Arguments:
+
+        - ``server``: the URL of the server; without it, the result is a path.
+        - ``namespace``: the namespace; by default, all namespaces.
+        - ``name``: the name of an object; by default, the list of them.
+        - ``subresource``: such as ``"status"``; by default, the object itself.
+        - ``params``: parameters of the query; none by default.
         """
         import urllib.parse
 
         if subresource is not None and name is None:
-            raise ValueError("Subresources can be used only with specific resources by their name.")
+            raise ValueError("Subresources can be used only with specific resources by their name: pass name=.")
         if not self.namespaced and namespace is not None:
-            raise ValueError("Specific namespaces are not supported for cluster-scoped resources.")
+            raise ValueError("Specific namespaces are not supported for cluster-scoped resources: leave out "
+                             "namespace=.")
         if self.namespaced and namespace is None and name is not None:
-            raise ValueError("Specific namespaces are required for specific namespaced resources.")
+            raise ValueError("Specific namespaces are required for specific namespaced resources: pass "
+                             "namespace=.")
         core = self.group == "" and self.version == "v1"
         parts = [
             "/api" if core else "/apis",
@@ -126,7 +154,14 @@ class Marker(enum.Enum):
 
 
 EVERYTHING = Marker.EVERYTHING
-"""Selects all resources except events."""
+"""Selects all resources, or all of a group, except for Kubernetes events, which must be named.
+
+::
+
+    @kopf.on.event("kopf.dev", kopf.EVERYTHING)
+    def seen(resource, name, **_):
+        print(resource.plural, name)
+"""
 
 SelectorFn = Callable[[Resource], bool]
 
@@ -143,7 +178,7 @@ class Selector(FrozenRecord):
     Without a version, only the preferred versions match (all versions for functions).
     """
 
-    arg1: dataclasses.InitVar[str | Marker | SelectorFn | None] = None
+    arg1: dataclasses.InitVar[str | Marker | SelectorFn | type[Any] | None] = None
     arg2: dataclasses.InitVar[str | Marker | None] = None
     arg3: dataclasses.InitVar[str | Marker | None] = None
     argN: dataclasses.InitVar[None] = None
@@ -161,13 +196,14 @@ class Selector(FrozenRecord):
 
     def __post_init__(
         self,
-        arg1: str | Marker | SelectorFn | None,
+        arg1: str | Marker | SelectorFn | type[Any] | None,
         arg2: str | Marker | None,
         arg3: str | Marker | None,
         argN: None,
     ) -> None:
         if argN is not None:
-            raise TypeError("Too many positional arguments. Max 3 positional args are accepted.")
+            raise TypeError("Too many positional arguments. Max 3 positional args are accepted: the group, the "
+                            "version and the name.")
         for name, value in _parse_args(arg1, arg2, arg3).items():
             object.__setattr__(self, name, value)
 
@@ -175,12 +211,13 @@ class Selector(FrozenRecord):
                  self.any_name, self.fn]
         given = [name for name in names if name is not None]
         if len(given) > 1:
-            raise TypeError(f"Ambiguous resource specification with {given}")
+            raise TypeError(f"Ambiguous resource specification with {given}: name the resource only once")
         if not given:
             raise TypeError("Unspecific resource with no names. Name the resource or its kind, "
                             "e.g. 'pods', or use kopf.EVERYTHING.")
         if any(name == "" for name in given):
-            raise TypeError("Names must not be empty strings; either None or specific strings.")
+            raise TypeError("Names must not be empty strings; either None or specific strings. To select "
+                            "all resources, use kopf.EVERYTHING.")
         if self.fn is None and not isinstance(given[0], (str, Marker)):
             raise TypeError(f"invalid resource name {given[0]!r}: must be a string")
 
@@ -237,9 +274,12 @@ def _is_event(resource: Resource) -> bool:
 
 
 def _parse_args(arg1: Any, arg2: Any, arg3: Any) -> dict[str, Any]:
+    if isinstance(arg1, type):
+        return _parse_model(arg1, arg2, arg3)
     if callable(arg1):
         if arg2 is not None or arg3 is not None:
-            raise TypeError("The callable filter cannot have any other selectors.")
+            raise TypeError("The callable filter cannot have any other selectors: check the group and the version "
+                            "of the resource in the function.")
         return {"fn": arg1}
     if arg3 is not None:
         return {"group": arg1, "version": arg2, "any_name": arg3}
@@ -258,6 +298,20 @@ def _parse_args(arg1: Any, arg2: Any, arg3: Any) -> dict[str, Any]:
             return {**where, "version": version, "any_name": name}
         return {"group": tail, "any_name": name}
     return {"any_name": arg1} if arg1 is not None else {}
+
+
+def _parse_model(model: type, arg2: Any, arg3: Any) -> dict[str, Any]:
+    name = model.__qualname__
+    if arg2 is not None or arg3 is not None:
+        raise TypeError(f"the model {name} names its resource: remove the other positional arguments")
+    resource = models.find(model)
+    if resource is None:
+        raise TypeError(
+            f"invalid resource {name}: the class is not declared; add "
+            f'@kopf.crd("example.com", "v1", "{name.rpartition(".")[2].lower()}s") to it, or name the '
+            f"resource by strings"
+        )
+    return {"group": resource.group, "version": resource.version, "plural": resource.plural}
 
 
 NAMESPACES = Selector("v1", "namespaces")

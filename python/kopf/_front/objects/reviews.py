@@ -8,8 +8,28 @@ from typing import Any, Literal, Protocol, TypedDict
 from kopf._front.objects.bodies import RawBody
 
 Headers = dict[str, str]
+"""The headers of a request for a review, as a dict: the argument ``headers`` of admission handlers.
+
+The names are written as ``Content-Type``::
+
+    @kopf.on.validate("kopfexamples")
+    def check(headers: kopf.Headers, logger, **_):
+        logger.info(headers.get("User-Agent"))
+"""
 SSLPeer = dict[str, Any]
+"""The verified client certificate of a review, as a dict; empty without one. See ``verify_mode``,
+``verify_cafile`` of :class:`kopf.WebhookServer`. The format is that of
+:meth:`ssl.SSLSocket.getpeercert`::
+
+    @kopf.on.validate("kopfexamples")
+    def check(sslpeer: kopf.SSLPeer, logger, **_):
+        logger.info(sslpeer.get("subject"))
+"""
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+"""What a client wants to do with an object: ``"CREATE"``, ``"UPDATE"``, ``"DELETE"``, ``"CONNECT"``.
+
+The argument ``operation`` of admission handlers, and the values of the option ``operations``.
+"""
 
 
 class RequestKind(TypedDict):
@@ -25,7 +45,15 @@ class RequestResource(TypedDict):
 
 
 class UserInfo(TypedDict):
-    """The user whose API request is reviewed."""
+    """The user whose request is reviewed, as a dict with ``username``, ``uid`` and ``groups``.
+
+    ::
+
+        @kopf.on.validate("kopfexamples")
+        def check(userinfo: kopf.UserInfo, **_):
+            if "admins" not in userinfo["groups"]:
+                raise kopf.AdmissionError(f"{userinfo['username']} is not an admin", code=403)
+    """
 
     username: str
     uid: str
@@ -98,7 +126,9 @@ class Response(TypedDict):
 
 
 class WebhookClientConfigService(TypedDict, total=False):
-    """An in-cluster service with the webhook server."""
+    """The Service through which API servers reach a webhook server, as a dict: ``namespace``, ``name``,
+    ``path`` and ``port``. A part of :class:`kopf.WebhookClientConfig`.
+    """
 
     namespace: str | None
     name: str | None
@@ -107,7 +137,17 @@ class WebhookClientConfigService(TypedDict, total=False):
 
 
 class WebhookClientConfig(TypedDict, total=False):
-    """The address of the webhook server for the API server."""
+    """The address that a webhook server announces, as a dict: ``url`` or ``service``, and ``caBundle``, the
+    certificates to trust, in base64.
+
+    ::
+
+        config = kopf.WebhookClientConfig(
+            service=kopf.WebhookClientConfigService(namespace="operators", name="mine", port=443),
+            caBundle="LS0tLS1CRUdJTi…",
+        )
+        assert config["service"]["name"] == "mine"
+    """
 
     caBundle: str | None
     url: str | None
@@ -115,7 +155,15 @@ class WebhookClientConfig(TypedDict, total=False):
 
 
 class WebhookFn(Protocol):
-    """The function of the framework that webhook servers call for each review."""
+    """The function that a webhook server calls for each review: ``response = await fn(review, …)``.
+
+    Arguments:
+
+    - ``request``: the parsed body of the request, an ``AdmissionReview``.
+    - ``webhook``: the path of the request without slashes around it, which names the handler.
+    - ``headers``: the headers of the request; none by default.
+    - ``sslpeer``: the verified certificate of the client; none by default.
+    """
 
     def __call__(
         self,
@@ -128,4 +176,19 @@ class WebhookFn(Protocol):
 
 
 WebhookServerProtocol = Callable[[WebhookFn], AsyncIterator[WebhookClientConfig]]
-"""A webhook server or tunnel: an async generator of client configs."""
+"""A webhook server or tunnel: a function that takes :class:`kopf.WebhookFn` and yields
+:class:`kopf.WebhookClientConfig` whenever its address changes, or an object with such a ``__call__``.
+
+For ``settings.admission.server``::
+
+    import asyncio
+
+    async def my_server(fn: kopf.WebhookFn):
+        # Listen somewhere, and call `await fn(review)` for each request.
+        yield kopf.WebhookClientConfig(url="https://hooks.example.com")
+        await asyncio.Event().wait()
+
+    @kopf.on.startup()
+    def configure(settings: kopf.OperatorSettings, **_):
+        settings.admission.server = my_server
+"""

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
 
 
 class DaemonStoppingReason(enum.Flag):
-    """Reasons for stopping a daemon. They accumulate."""
+    """Why a daemon is stopped: ``stopped.reason``. Reasons add up, so test for one of them with ``in``.
+
+    ::
+
+        @kopf.daemon("kopfexamples")
+        def monitor(stopped: kopf.DaemonStopped, logger, **_):
+            stopped.wait()
+            if kopf.DaemonStoppingReason.RESOURCE_DELETED in stopped.reason:
+                logger.info("the object is being deleted")
+    """
 
     DONE = enum.auto()
     """The daemon has exited."""
@@ -78,7 +87,7 @@ class FlagWaiter(Generic[FlagReasonT]):
     # either `stopped.wait(…)` or `await stopped.wait(…)`.
     def wait(self, timeout: float | None = None) -> FlagWaiter[FlagReasonT]:
         """Waits for the flag, but at most for the timeout in seconds."""
-        raise NotImplementedError
+        raise NotImplementedError("use the flag `stopped` that the daemon gets")
 
     def __await__(self) -> Generator[None, None, FlagWaiter[FlagReasonT]]:
         raise NotImplementedError("await `stopped.wait()` instead of `stopped`")
@@ -122,5 +131,35 @@ class AsyncFlagPromise(FlagWaiter[FlagReasonT], Generic[FlagReasonT]):
 
 
 DaemonStopped = FlagWaiter[DaemonStoppingReason]
+"""The type of the argument ``stopped``, in functions of either kind.
+
+It is true when the daemon must return. ``stopped.wait(seconds)`` sleeps until then, but at most for
+these seconds, and returns the flag; ``stopped.reason`` says why.
+In async functions, await ``stopped.wait(…)``.
+"""
 SyncDaemonStopperChecker = SyncFlagWaiter[DaemonStoppingReason]
+"""The type of the argument ``stopped`` in functions that are not async.
+
+It is true when the daemon must return. ``stopped.wait(seconds)`` sleeps until then, but at most for
+these seconds, and returns the flag; ``stopped.reason`` says why.
+
+::
+
+    @kopf.daemon("kopfexamples")
+    def monitor(stopped: kopf.SyncDaemonStopperChecker, **_):
+        while not stopped.wait(10):
+            print("alive")
+"""
 AsyncDaemonStopperChecker = AsyncFlagWaiter[DaemonStoppingReason]
+"""The type of the argument ``stopped`` in async functions.
+
+It is true when the daemon must return. ``stopped.wait(seconds)`` sleeps until then, but at most for
+these seconds, and returns the flag; ``stopped.reason`` says why.
+
+::
+
+    @kopf.daemon("kopfexamples")
+    async def monitor(stopped: kopf.AsyncDaemonStopperChecker, **_):
+        while not await stopped.wait(10):
+            print("alive")
+"""

@@ -70,21 +70,38 @@ class WebhookContextManager:
 
 
 class WebhookServer(WebhookContextManager):
-    """A server that listens on a local address and port, by HTTPS unless it is insecure.
+    """A webhook server that listens on this machine or in this pod, over HTTPS.
 
-    Without `certfile` and `pkeyfile`, a CA and a certificate signed by it are generated. Changes to
-    these files and to `cafile` are detected within `file_check_interval` seconds.
+    In a cluster, API servers reach pods through a Service. With ``service``, or with the environment
+    variable ``KOPF_WEBHOOK_SERVICE`` that generated manifests set, the server announces that Service
+    instead of a URL, and listens on port 9443 unless ``port`` is set.
 
-    In a cluster, API servers reach pods through a Service. With `service`, the server announces that
-    Service instead of a URL, listens on port 9443 unless `port` is set, and generates its certificate
-    for the names of the Service:
+    Arguments:
 
-        kopf.WebhookServer(service={"namespace": "operators", "name": "my-operator", "port": 443})
-        kopf.WebhookServer(service="operators/my-operator:443")
+    - ``addr``: the address to listen on; by default, all of them.
+    - ``port``: the port; by default, a free one, or 9443 behind a Service.
+    - ``path``: the root path of the server; empty by default.
+    - ``host``: the host name in the announced URL; by default, the address.
+    - ``service``: the Service in front of the server: a dict with ``name`` and optionally ``namespace``
+      (that of the operator), ``port`` (443) and ``path``; or ``"NAMESPACE/NAME:PORT"``.
+    - ``certfile``, ``pkeyfile``: the certificate and its key; by default, both are generated.
+    - ``password``: the password of the key; none by default.
+    - ``cafile``, ``cadata``: the CA to announce; by default, that of the generated certificate, or the
+      certificate itself.
+    - ``cadump``: a file to write the announced CA to, for curl and tests; none by default.
+    - ``extra_sans``: more names for the generated certificate; none by default.
+    - ``insecure``: ``True`` serves plain HTTP, for tunnels; ``False`` by default.
+    - ``verify_mode``: whether clients need certificates, as in :mod:`ssl`; by default, they need none.
+    - ``verify_cafile``, ``verify_capath``, ``verify_cadata``: the CAs of clients.
+    - ``file_check_interval``: seconds between checks for changes of the files; 60 by default.
+    - ``context``: an :class:`ssl.SSLContext`; the server then runs on aiohttp instead of the engine.
 
-    The `namespace` defaults to that of the operator, the `port` (of the Service) to 443, and the `path`
-    to that of the server. Without `service` and `host`, the Service in the environment variable
-    `KOPF_WEBHOOK_SERVICE` is announced, which is set in the pods of generated manifests.
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.admission.server = kopf.WebhookServer(service="operators/my-operator:443")
+            settings.admission.managed = "auto.example.com"
     """
 
     DEFAULT_HOST: str | None = None
@@ -160,7 +177,7 @@ class WebhookServer(WebhookContextManager):
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serves reviews until the iteration ends; yields a config at each start of the server."""
         if self.insecure and self.context is not None:
-            raise ValueError("Insecure mode cannot have an SSL context specified.")
+            raise ValueError("Insecure mode cannot have an SSL context specified: leave out either insecure= or context=.")
         while True:
             digest = self._files_digest()
             generator = self._serve_by_aiohttp(fn) if self._is_customised() else self._native(fn)
@@ -328,7 +345,8 @@ class _Service(NamedTuple):
             raise _invalid_service(given)
         own: str | None = fields.get("path", path)
         if None not in (own, path) and str(own).strip("/") != str(path).strip("/"):
-            raise ValueError(f"the path {own!r} of the service differs from the path {path!r} of the server")
+            raise ValueError(f"the path {own!r} of the service differs from the path {path!r} of the server: "
+                             f"use the same path")
         name = "/".join([fields[key] for key in ("namespace", "name") if key in fields])
 
         from kopf._kopf import check_webhook_service
@@ -345,19 +363,46 @@ def _invalid_service(given: Any) -> ValueError:
 
 
 class WebhookK3dServer(WebhookServer):
-    """A server for webhooks of a K3d or K3s cluster on this machine."""
+    """A webhook server for a K3d or K3s cluster on this machine: it announces ``host.k3d.internal``.
+
+    The arguments are those of :class:`kopf.WebhookServer`.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.admission.server = kopf.WebhookK3dServer(port=54321)
+    """
 
     DEFAULT_HOST = "host.k3d.internal"
 
 
 class WebhookMinikubeServer(WebhookServer):
-    """A server for webhooks of a Minikube cluster on this machine."""
+    """A webhook server for Minikube on this machine: it announces ``host.minikube.internal``.
+
+    The arguments are those of :class:`kopf.WebhookServer`.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.admission.server = kopf.WebhookMinikubeServer(port=54321)
+    """
 
     DEFAULT_HOST = "host.minikube.internal"
 
 
 class WebhookDockerDesktopServer(WebhookServer):
-    """A server for webhooks of a Docker Desktop cluster on this machine."""
+    """A webhook server for Docker Desktop on this machine: it announces ``host.docker.internal``.
+
+    The arguments are those of :class:`kopf.WebhookServer`.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.admission.server = kopf.WebhookDockerDesktopServer(port=54321)
+    """
 
     DEFAULT_HOST = "host.docker.internal"
 
@@ -374,7 +419,17 @@ class ClusterDetector:
 
 
 class WebhookAutoServer(ClusterDetector, WebhookServer):
-    """A server that detects the local cluster and uses the name of this machine in it."""
+    """A webhook server that detects a local cluster, and announces the name of this machine in it. In pods,
+    and with other clusters, it does the same as :class:`kopf.WebhookServer`.
+
+    The arguments are those of :class:`kopf.WebhookServer`.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.admission.server = kopf.WebhookAutoServer(port=54321)
+    """
 
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serves reviews until the iteration ends."""

@@ -109,7 +109,8 @@ async def _serve(bridge: Bridge, server: Any, serving: Serving) -> None:
     try:
         async with contextlib.AsyncExitStack() as stack:
             if hasattr(server, "__aenter__") and hasattr(server, "__aexit__"):
-                await stack.enter_async_context(server)
+                # The context can be a factory: what it returns is the server.
+                server = await stack.enter_async_context(server)
             configs = server(fn)
             if hasattr(configs, "aclose"):
                 stack.push_async_callback(configs.aclose)

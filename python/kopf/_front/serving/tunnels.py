@@ -22,7 +22,25 @@ _PATIENCE = 60
 
 
 class WebhookNgrokTunnel(WebhookContextManager):
-    """A tunnel by the `ngrok` program, which must be installed, to a local server by HTTP."""
+    """A tunnel from a public URL to the operator on your machine, for development with remote clusters.
+
+    It runs the program ``ngrok``, which must be installed, as long as the operator runs.
+
+    Arguments:
+
+    - ``addr``: the address of the server behind the tunnel; ``127.0.0.1`` by default.
+    - ``port``: its port; by default, a free one.
+    - ``path``: the root path; hard to guess ones keep others out. Empty by default.
+    - ``token``: the token of your account; by default, that of ngrok's own settings.
+    - ``region``: the region of the tunnel; by default, the choice of ngrok.
+    - ``binary``: the program; by default, ``ngrok`` in the ``PATH``.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.admission.server = kopf.WebhookNgrokTunnel(path="/a-secret-path")
+    """
 
     addr: str | None
     port: int | None
@@ -72,7 +90,7 @@ class WebhookNgrokTunnel(WebhookContextManager):
                 try:
                     line = await asyncio.wait_for(process.stdout.readline(), patience)
                 except TimeoutError:
-                    raise RuntimeError(f"ngrok is not connected after {_PATIENCE} s") from None
+                    raise RuntimeError(f"ngrok is not connected after {_PATIENCE} s: check the network and the token") from None
                 if not line:
                     raise RuntimeError(f"ngrok has exited: {' '.join(last) or 'without a message'}")
                 url = _parse_url(line)
@@ -110,7 +128,19 @@ class WebhookNgrokTunnel(WebhookContextManager):
 
 
 class WebhookAutoTunnel(ClusterDetector, WebhookContextManager):
-    """A server for local clusters and behind the Service of its pod, and a tunnel for all others."""
+    """A webhook server for development anywhere: in pods and with local clusters, the same as
+    :class:`kopf.WebhookAutoServer`; otherwise, a :class:`kopf.WebhookNgrokTunnel`.
+
+    Arguments:
+
+    - ``addr``, ``port``, ``path``: where the server listens; as for the two others.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.admission.server = kopf.WebhookAutoTunnel()
+    """
 
     addr: str | None
     port: int | None

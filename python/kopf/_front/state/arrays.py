@@ -60,4 +60,5 @@ def _to_selector(key: object) -> Selector:
         return Selector(*cast(Any, key))
     if isinstance(key, (str, Marker)) or callable(key):
         return Selector(cast(Any, key))
-    raise TypeError(f"Unsupported selector type: {key!r}")
+    raise TypeError(f"Unsupported selector type: {key!r}; use a name, a tuple of the group and the name, or "
+                    f"kopf.EVERYTHING")

@@ -9,7 +9,7 @@ import dataclasses
 import logging
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from kopf._front.objects import reviews
 from kopf._front.state import diffbase, progress
@@ -20,31 +20,82 @@ if TYPE_CHECKING:
 
 FIBONACCI = (1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)
 
+#: The similarity, from 0 to 1, at which an unknown name counts as misspelt.
+TYPO = 0.8
+
+
+class SettingsGroup:
+    """The base class of settings: assignments of unknown names are noticed.
+
+    Misspelt names raise :class:`AttributeError` with the name that was meant. Names without a similar
+    one are stored with a warning, because operators may keep values of their own in the settings.
+    """
+
+    _group: ClassVar[str] = ""
+    #: Names of other releases, which could be taken for misspelt ones.
+    _former: ClassVar[frozenset[str]] = frozenset()
+    #: Names that were removed, with the reason.
+    _removed: ClassVar[dict[str, str]] = {}
+
+    if not TYPE_CHECKING:  # Type checkers must report unknown names.
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in self._removed:
+                text = f"settings.{self._path(name)} has no effect any more: {self._removed[name]}"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                return
+            if name not in vars(self) and not name.startswith("_") and name not in self._known():
+                self._notice(name)
+            super().__setattr__(name, value)
+
+    def _notice(self, name: str) -> None:
+        """Raises an error if the name is similar to a known one; otherwise, warns."""
+        import difflib
+
+        known = [] if name in self._former else sorted(self._known())
+        for close in difflib.get_close_matches(name, known, n=1, cutoff=TYPO):
+            raise AttributeError(
+                f"unknown setting settings.{self._path(name)}: did you mean settings.{self._path(close)}?"
+            )
+        warnings.warn(
+            f"unknown setting settings.{self._path(name)} has no effect: see `help(kopf.OperatorSettings)` "
+            f"for the known ones",
+            stacklevel=3,
+        )
+
+    @classmethod
+    def _path(cls, name: str) -> str:
+        return f"{cls._group}.{name}" if cls._group else name
+
+    @classmethod
+    def _known(cls) -> set[str]:
+        """Returns the public names of this class and of its bases, including declared attributes."""
+        return {
+            name
+            for base in cls.__mro__[:-1]
+            for name in (*vars(base), *base.__annotations__)
+            if not name.startswith("_")
+        }
+
 
 @dataclasses.dataclass
-class ProcessSettings:
+class ProcessSettings(SettingsGroup):
     """The process of the operator."""
+
+    _group = "process"
+    _removed = {"honest_liveness": "an unavailable API server never fails the liveness probe"}
 
     ultimate_exiting_timeout: float | None = 10 * 60
     """The time after the beginning of the exit at which the process is killed; ``None``: never."""
     metrics: bool = dataclasses.field(default=True, repr=False)
     """Collects metrics, which are served at ``--metrics`` or at ``/metrics`` of ``--liveness``."""
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "honest_liveness":
-            warnings.warn(
-                "settings.process.honest_liveness has no effect any more: an unavailable API server never "
-                "fails the liveness probe.",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return
-        super().__setattr__(name, value)
-
 
 @dataclasses.dataclass
-class PostingSettings:
+class PostingSettings(SettingsGroup):
     """Kubernetes events."""
+
+    _group = "posting"
 
     enabled: bool = True
     """Enables Kubernetes events."""
@@ -57,20 +108,24 @@ class PostingSettings:
     logging_backoffs: float | Iterable[float] = FIBONACCI[:5]
     """Delays of retries for log records."""
     worker_limit: int | None = None
-    """The maximum number of objects whose events are posted at once; ``None``: unlimited."""
+    """Accepted without effect: the engine posts events without workers."""
     idle_timeout: float = 1.0
-    """The time after which a worker without events exits."""
+    """Accepted without effect: the engine posts events without workers."""
     reporting_component: str = "kopf"
     """The ``reportingComponent`` of Kubernetes events."""
     reporting_instance: str = "dev"
     """The ``reportingInstance`` of Kubernetes events."""
     event_name_prefix: str = "kopf-event-"
     """The prefix of names of Kubernetes events."""
+    queue_limit: int = dataclasses.field(default=1000, repr=False)
+    """The maximum number of different events that wait to be posted; others are dropped."""
 
 
 @dataclasses.dataclass
-class PeeringSettings:
+class PeeringSettings(SettingsGroup):
     """Peering of several instances of the operator."""
+
+    _group = "peering"
 
     name: str = "default"
     """The name of the peering object."""
@@ -86,6 +141,8 @@ class PeeringSettings:
     """Disables peering."""
     clusterwide: bool = False
     """Uses the cluster-wide peering instead of the namespaced one."""
+    sharing: bool = dataclasses.field(default=False, repr=False)
+    """Operators of the same priority divide the objects; implied by ``watching.shard_selectors``."""
 
     @property
     def namespaced(self) -> bool:
@@ -98,8 +155,10 @@ class PeeringSettings:
 
 
 @dataclasses.dataclass
-class LeadingSettings:
+class LeadingSettings(SettingsGroup):
     """Several replicas of one operator."""
+
+    _group = "leading"
 
     enabled: bool = False
     """Handles objects only while this replica holds a Lease."""
@@ -123,8 +182,11 @@ class LeadingSettings:
 
 
 @dataclasses.dataclass
-class WatchingSettings:
+class WatchingSettings(SettingsGroup):
     """Watch streams."""
+
+    _group = "watching"
+    _former = frozenset({"retry_delay", "session_timeout", "stream_timeout"})
 
     server_timeout: float | None = None
     """The duration of a watch request, limited by the server; ``None``: the server's default."""
@@ -137,7 +199,7 @@ class WatchingSettings:
     inactivity_timeout: float | None = 70.0
     """The time without data after which a stream is restarted; ``None``: never."""
     chunk_size: int | None = None
-    """The number of objects per page of listings; ``None``: all at once."""
+    """The number of objects per page of listings; ``None``: 500."""
     initial_streaming: bool = False
     """Streams the initial objects with the watch request instead of listing them."""
     label_selectors: SelectorMapping[str] = dataclasses.field(default_factory=SelectorMapping)
@@ -149,8 +211,10 @@ class WatchingSettings:
 
 
 @dataclasses.dataclass
-class QueueingSettings:
+class QueueingSettings(SettingsGroup):
     """Queues of objects."""
+
+    _group = "queueing"
 
     worker_limit: int | None = None
     """The maximum number of objects processed at once per resource; ``None``: unlimited."""
@@ -161,6 +225,10 @@ class QueueingSettings:
     error_delays: Iterable[float] = FIBONACCI
     """Delays after errors of the framework with an object. The last one repeats."""
     _batch_window: float = 0.1
+    max_events: int = dataclasses.field(default=1000, repr=False)
+    """The maximum number of queued watch events, per object and per stream."""
+    max_bytes: int = dataclasses.field(default=64 * 1024 * 1024, repr=False)
+    """The maximum size of the queued watch events of a stream."""
 
     @property
     def batch_window(self) -> float:
@@ -175,20 +243,24 @@ class QueueingSettings:
 
 
 @dataclasses.dataclass
-class ScanningSettings:
+class ScanningSettings(SettingsGroup):
     """Observation of the cluster."""
+
+    _group = "scanning"
 
     disabled: bool = False
     """Disables watching for new namespaces and custom resources."""
     install_crds: bool = dataclasses.field(default=False, repr=False)
     """Creates or updates the CRDs of models (`@kopf.crd`) before resources are discovered."""
     review_permissions: bool = dataclasses.field(default=False, repr=False)
-    """Logs all missing permissions at the start; `kopf run` enables it."""
+    """Logs all missing permissions on startup; `kopf run` enables it."""
 
 
 @dataclasses.dataclass
-class AdmissionSettings:
+class AdmissionSettings(SettingsGroup):
     """Admission webhooks."""
+
+    _group = "admission"
 
     server: reviews.WebhookServerProtocol | None = None
     """The webhook server or tunnel."""
@@ -207,8 +279,10 @@ def _make_executor() -> concurrent.futures.Executor:
 
 
 @dataclasses.dataclass
-class ExecutionSettings:
+class ExecutionSettings(SettingsGroup):
     """Execution of handlers."""
+
+    _group = "execution"
 
     default_backoff: float = 60
     """The delay of retries after arbitrary errors."""
@@ -224,9 +298,10 @@ class ExecutionSettings:
     @max_workers.setter
     def max_workers(self, value: int) -> None:
         if value < 1:
-            raise ValueError("Can't set thread pool limit lower than 1.")
+            raise ValueError(f"Can't set thread pool limit lower than 1, got {value}: leave it out for the default.")
         if not hasattr(self.executor, "_max_workers"):
-            raise TypeError("Current executor does not support `max_workers`.")
+            raise TypeError("Current executor does not support `max_workers`: limit the threads of the "
+                            "executor itself.")
         self.executor._max_workers = value
         self._max_workers = value
 
@@ -236,8 +311,10 @@ class ExecutionSettings:
 
 
 @dataclasses.dataclass
-class BackgroundSettings:
+class BackgroundSettings(SettingsGroup):
     """Daemons and timers."""
+
+    _group = "background"
 
     cancellation_polling: float = 60
     """The interval of checks for the exit of stopped daemons."""
@@ -248,8 +325,10 @@ class BackgroundSettings:
 
 
 @dataclasses.dataclass
-class NetworkingSettings:
+class NetworkingSettings(SettingsGroup):
     """API requests."""
+
+    _group = "networking"
 
     request_timeout: float | None = 5 * 60
     """The timeout of a request."""
@@ -261,11 +340,15 @@ class NetworkingSettings:
     """Replaces the delay with the server's ``Retry-After`` instead of prolonging it."""
     trust_env: bool = False
     """Uses the proxy variables of the environment."""
+    concurrency: int = dataclasses.field(default=96, repr=False)
+    """The maximum number of concurrent requests for the handling of objects."""
 
 
 @dataclasses.dataclass
-class PersistenceSettings:
+class PersistenceSettings(SettingsGroup):
     """The state stored in objects."""
+
+    _group = "persistence"
 
     finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
     """The finalizer of objects whose deletion is handled."""
@@ -305,8 +388,22 @@ class PersistenceSettings:
 
 
 @dataclasses.dataclass
-class OperatorSettings:
-    """All settings of an operator."""
+class OperatorSettings(SettingsGroup):
+    """All settings of an operator, in groups: ``settings.posting.level = logging.WARNING``.
+
+    Durations are in seconds. Misspelt names raise :class:`AttributeError`; unknown names without a
+    similar one are accepted with a warning and have no effect. The values of startup handlers count;
+    later changes have no effect, except for those of ``posting`` and ``execution``.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.posting.enabled = False
+            settings.queueing.worker_limit = 10
+    """
+
+    _former = frozenset({"logging"})
 
     process: ProcessSettings = dataclasses.field(default_factory=ProcessSettings)
     posting: PostingSettings = dataclasses.field(default_factory=PostingSettings)

@@ -44,7 +44,7 @@ class StorageKeyFormingConvention(CollisionEvadingConvention):
     ) -> None:
         super().__init__(*args, **kwargs)
         if not prefix:
-            raise ValueError("Annotations storages must be prefixed.")
+            raise ValueError("Annotations storages must be prefixed: pass prefix=, such as 'my-operator.example.com'.")
         if len(prefix) > MAX_PREFIX:
             warnings.warn("The annotations prefix is too long. It can cause errors when PATCHing.",
                           stacklevel=3)

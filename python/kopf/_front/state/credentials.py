@@ -43,7 +43,31 @@ class KubeContext:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConnectionInfo(KubeContext):
-    """The server and the credentials. The data are PEM or base64-encoded PEM."""
+    """The server and the credentials that a login handler returns.
+
+    All arguments are keywords. The ``_data`` ones are PEM, or PEM in base64 as in kubeconfigs; set either
+    the path or the data.
+
+    Arguments:
+
+    - ``server``: the URL of the API server; required.
+    - ``ca_path``, ``ca_data``: the CAs of the server; by default, those of the system.
+    - ``insecure``: ``True`` does not verify the server.
+    - ``username``, ``password``: for HTTP Basic authentication.
+    - ``scheme``, ``token``: for ``Authorization: <scheme> <token>``; the scheme is ``Bearer`` by default.
+    - ``certificate_path``, ``certificate_data``: the certificate of the client.
+    - ``private_key_path``, ``private_key_data``: its private key.
+    - ``default_namespace``: the namespace of events about cluster-scoped objects.
+    - ``proxy_url``: the proxy, such as ``http://proxy:3128``; none by default.
+    - ``trust_env``: ``True`` uses the proxy variables of the environment; ``False`` by default.
+    - ``priority``: of several credentials, the highest priority is used; 0 by default.
+    - ``expiration``: when to log in again; never by default. In UTC unless it has a time zone.
+
+    ::
+
+        info = kopf.ConnectionInfo(server="https://10.0.0.1:6443", token="secret", priority=100)
+        assert info.as_http_headers() == {"Authorization": "Bearer secret"}
+    """
 
     ca_path: FilePath | None = None
     ca_data: bytes | str | None = None
@@ -67,7 +91,7 @@ class ConnectionInfo(KubeContext):
         ]
         for title, path, data in pairs:
             if path and data:
-                raise ValueError(f"Both {title} path & data are set. Need only one.")
+                raise ValueError(f"Both {title} path & data are set. Need only one: leave out either of them.")
 
     def as_http_headers(self) -> dict[str, str]:
         """Returns the HTTP headers with the credentials."""
@@ -109,10 +133,17 @@ class ConnectionInfo(KubeContext):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AiohttpSession(KubeContext):
-    """A session of ``aiohttp`` for all requests.
+    """Not supported: a session of ``aiohttp`` for all requests.
 
-    Not supported: the engine sends requests natively, so login handlers that return it fail with an
-    error that suggests :class:`ConnectionInfo`.
+    It exists for imports of operators that were written for the original. The engine sends requests
+    natively, so login handlers that return it fail with an error that suggests
+    :class:`kopf.ConnectionInfo`, which also has proxies and certificates.
+
+    Arguments:
+
+    - ``server``: the URL of the API server; required.
+    - ``aiohttp_session``: the session; required.
+    - ``priority``, ``default_namespace``, ``expiration``: as for :class:`kopf.ConnectionInfo`.
     """
 
     aiohttp_session: aiohttp.ClientSession

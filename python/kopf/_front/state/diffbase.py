@@ -22,9 +22,31 @@ class DiffBaseStorage(
     conventions.StorageStanzaCleaner,
     metaclass=abc.ABCMeta,
 ):
-    """The base of diff-base storages.
+    """The base class of storages of the last-handled configuration, with which changes are detected.
 
-    ``ignored_fields`` are excluded from the essence: their changes trigger no handlers.
+    Subclass it and implement ``fetch`` and ``store`` to keep the configuration elsewhere; override
+    ``build`` to track other fields.
+
+    Arguments:
+
+    - ``ignored_fields``: fields that are not tracked: their changes call no handlers. None by default.
+
+    ::
+
+        class InMemory(kopf.DiffBaseStorage):
+            def __init__(self):
+                super().__init__(ignored_fields=["spec.replicas"])
+                self.essences = {}
+
+            def fetch(self, *, body):
+                return self.essences.get(body.meta.uid)
+
+            def store(self, *, body, patch, essence):
+                self.essences[body.meta.uid] = essence
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.persistence.diffbase_storage = InMemory()
     """
 
     def __init__(self, ignored_fields: Iterable[dicts.FieldSpec] | None = None) -> None:
@@ -66,16 +88,34 @@ class DiffBaseStorage(
     @abc.abstractmethod
     def fetch(self, *, body: Body) -> BodyEssence | None:
         """Returns the last handled essence, or ``None`` for new objects."""
-        raise NotImplementedError
+        raise NotImplementedError("a diff-base storage must implement this method without super()")
 
     @abc.abstractmethod
     def store(self, *, body: Body, patch: Patch, essence: BodyEssence) -> None:
         """Stores the essence as the last handled one."""
-        raise NotImplementedError
+        raise NotImplementedError("a diff-base storage must implement this method without super()")
 
 
 class AnnotationsDiffBaseStorage(conventions.StorageKeyFormingConvention, DiffBaseStorage):
-    """The last handled essence in an annotation."""
+    """The last-handled configuration in an annotation of the object; the default.
+
+    Arguments:
+
+    - ``prefix``: the prefix of the annotations; ``kopf.zalando.org`` by default. Choose your own if
+      several operators handle the same objects.
+    - ``key``: the name of the annotation; ``last-handled-configuration`` by default.
+    - ``ignored_fields``: fields that are not tracked: their changes call no handlers. None by default.
+    - ``v1``: ``True`` also reads and writes the names of annotations of Kopf before 1.0 if they differ;
+      the default.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
+                prefix="my.example.com", ignored_fields=["spec.replicas"],
+            )
+    """
 
     def __init__(
         self,
@@ -115,9 +155,19 @@ class AnnotationsDiffBaseStorage(conventions.StorageKeyFormingConvention, DiffBa
 
 
 class StatusDiffBaseStorage(DiffBaseStorage):
-    """The last handled essence in the status.
+    """The last-handled configuration in the status of the object. The schema must have the field.
 
-    The field can contain ``{name}``, which is replaced by the name.
+    Arguments:
+
+    - ``name``: replaces ``{name}`` in the fields; ``kopf`` by default.
+    - ``field``: the field; ``status.{name}.last-handled-configuration`` by default.
+    - ``ignored_fields``: fields that are not tracked: their changes call no handlers. None by default.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.persistence.diffbase_storage = kopf.StatusDiffBaseStorage(name="my-operator")
     """
 
     def __init__(
@@ -165,7 +215,22 @@ class StatusDiffBaseStorage(DiffBaseStorage):
 
 
 class MultiDiffBaseStorage(DiffBaseStorage):
-    """Several storages: all are written, and the first one with an essence is read."""
+    """Several storages of the last-handled configuration: all are written, and the first one that has a
+    configuration is read. Use it to move from one storage to another.
+
+    Arguments:
+
+    - ``storages``: the storages, in the order of reading.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.persistence.diffbase_storage = kopf.MultiDiffBaseStorage([
+                kopf.StatusDiffBaseStorage(name="my-operator"),
+                kopf.AnnotationsDiffBaseStorage(),
+            ])
+    """
 
     def __init__(self, storages: Collection[DiffBaseStorage]) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kopf._front.objects import thirdparty
+from kopf._front.objects import current, thirdparty
 from kopf._front.objects.errors import LoginError
 
 if TYPE_CHECKING:
@@ -51,12 +51,17 @@ def has_async_client() -> bool:
 
 def has_kubeconfig() -> bool:
     """Returns ``True`` if a kubeconfig is configured, or exists in the home directory."""
-    return bool(os.environ.get("KUBECONFIG")) or os.path.exists(_default_kubeconfig())
+    return sandbox_kubeconfig() is not None or bool(os.environ.get("KUBECONFIG")) or os.path.exists(_default_kubeconfig())
 
 
 def has_service_account() -> bool:
     """Returns ``True`` if the process runs in a pod with a service account."""
     return os.path.exists(f"{SERVICE_ACCOUNT}/token")
+
+
+def sandbox_kubeconfig() -> str | None:
+    """Returns the kubeconfig of the last sandbox of this process, `None` if there is none."""
+    return next(reversed(current.sandbox_kubeconfigs.values()), None)
 
 
 def iter_default_logins() -> Iterator[Any]:
@@ -81,11 +86,26 @@ def login_via_client(
     settings: OperatorSettings,
     **_: Any,
 ) -> ConnectionInfo | None:
-    """Logs in with the package ``kubernetes``, and configures that package."""
+    """Logs in with the package ``kubernetes``, in a pod or with a kubeconfig, and configures that package, so
+    that handlers can use it. Called by default if it is installed. Returns ``None`` if it is not.
+
+    Arguments:
+
+    - ``logger``, ``settings``: those of the login handler; pass ``**kwargs``.
+
+    ::
+
+        @kopf.on.login()
+        def login_fn(**kwargs):
+            return kopf.login_via_client(**kwargs)
+    """
     kubernetes = thirdparty.optional("kubernetes")
     if kubernetes is None:
         return None
     config = kubernetes.config
+    if sandbox := sandbox_kubeconfig():
+        config.load_kube_config(config_file=sandbox)
+        return _from_client(_get_default(kubernetes.client), settings, priority=PRIORITY_OF_CLIENT)
     try:
         config.load_incluster_config()
         logger.debug("Client is configured in cluster with service account.")
@@ -106,11 +126,27 @@ async def login_via_async_client(
     settings: OperatorSettings,
     **_: Any,
 ) -> ConnectionInfo | None:
-    """Logs in with the package ``kubernetes_asyncio``, and configures that package."""
+    """Logs in with the package ``kubernetes_asyncio``, and configures that package for handlers. Called by
+    default if it is installed and ``kubernetes`` is not. Returns ``None`` if it is not installed.
+
+    Arguments:
+
+    - ``logger``, ``settings``: those of the login handler; pass ``**kwargs``.
+
+    ::
+
+        @kopf.on.login()
+        async def login_fn(**kwargs):
+            return await kopf.login_via_async_client(**kwargs)
+    """
     kubernetes = thirdparty.optional("kubernetes_asyncio")
     if kubernetes is None:
         return None
     config = kubernetes.config
+    if sandbox := sandbox_kubeconfig():
+        await config.load_kube_config(config_file=sandbox)
+        default = _get_default(kubernetes.client)
+        return _from_client(default, settings, priority=PRIORITY_OF_ASYNC_CLIENT)
     try:
         config.load_incluster_config()
         logger.debug("Async client is configured in cluster with service account.")
@@ -132,16 +168,31 @@ def login_via_pykube(
     settings: OperatorSettings,
     **_: Any,
 ) -> ConnectionInfo | None:
-    """Logs in with the package ``pykube``."""
+    """Logs in with the package ``pykube-ng``, in a pod or with a kubeconfig. Called by default if it is
+    installed. Returns ``None`` if it is not.
+
+    Arguments:
+
+    - ``logger``, ``settings``: those of the login handler; pass ``**kwargs``.
+
+    ::
+
+        @kopf.on.login()
+        def login_fn(**kwargs):
+            return kopf.login_via_pykube(**kwargs)
+    """
     pykube = thirdparty.optional("pykube")
     if pykube is None:
         return None
+    sandbox = sandbox_kubeconfig()
     try:
+        if sandbox is not None:
+            raise FileNotFoundError(sandbox)
         config = pykube.KubeConfig.from_service_account()
         logger.debug("Pykube is configured in cluster with service account.")
     except FileNotFoundError:
         try:
-            config = pykube.KubeConfig.from_file()
+            config = pykube.KubeConfig.from_file(*([sandbox] if sandbox else []))
             logger.debug("Pykube is configured via kubeconfig file.")
         except (pykube.PyKubeError, FileNotFoundError) as e:
             raise LoginError("Cannot authenticate pykube "
@@ -177,9 +228,21 @@ def login_with_service_account(
     settings: OperatorSettings,
     **_: Any,
 ) -> ConnectionInfo | None:
-    """Logs in with the service account of the pod, without any client library."""
+    """Logs in with the service account of the pod, without any client library. Returns ``None`` outside of
+    pods. Called by default if no client library is installed.
+
+    Arguments:
+
+    - ``logger``, ``settings``: those of the login handler; pass ``**kwargs``.
+
+    ::
+
+        @kopf.on.login()
+        def login_fn(**kwargs):
+            return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
+    """
     token = _read_file(f"{SERVICE_ACCOUNT}/token")
-    if token is None:
+    if token is None or sandbox_kubeconfig() is not None:
         return None
     from kopf._front.state.credentials import ConnectionInfo
 
@@ -199,14 +262,23 @@ def login_with_kubeconfig(
     settings: OperatorSettings,
     **_: Any,
 ) -> ConnectionInfo | None:
-    """Logs in with the kubeconfig files, without any client library.
+    """Logs in with the kubeconfig of ``KUBECONFIG`` or ``~/.kube/config``, without any client library; also
+    with credential plugins and OIDC. Returns ``None`` if there is none. Called by default if no client
+    library is installed.
 
-    Several files in ``$KUBECONFIG`` are merged; the first occurrence of each name wins.
-    Exec plugins are not run.
+    Arguments:
+
+    - ``logger``, ``settings``: those of the login handler; pass ``**kwargs``.
+
+    ::
+
+        @kopf.on.login()
+        def login_fn(**kwargs):
+            return kopf.login_with_kubeconfig(**kwargs)
     """
     from kopf._front.state import kubeconfigs
 
-    variable = os.environ.get("KUBECONFIG")
+    variable = sandbox_kubeconfig() or os.environ.get("KUBECONFIG")
     if not variable and not os.path.exists(_default_kubeconfig()):
         return None
     paths = [path for path in (variable or _default_kubeconfig()).split(os.pathsep) if path]

@@ -16,7 +16,12 @@ from kopf._front.objects.patches import Patch
 
 
 class ProgressRecord(TypedDict, total=False):
-    """The state of one handler in one cause. Timestamps are in ISO 8601."""
+    """What is stored about one handler while an object is being handled, as a dict.
+
+    ``started``, ``stopped`` and ``delayed`` are times in ISO 8601, ``purpose`` is the reason of the
+    handling, ``retries`` the number of attempts, ``success`` and ``failure`` the outcome, ``message`` the
+    last error, ``subrefs`` the ids of sub-handlers. Custom storages read and write it.
+    """
 
     started: str | None
     stopped: str | None
@@ -30,29 +35,56 @@ class ProgressRecord(TypedDict, total=False):
 
 
 class ProgressStorage(conventions.StorageStanzaCleaner, metaclass=abc.ABCMeta):
-    """The base of progress storages."""
+    """The base class of storages of progress records: which handlers are done, and which are retried.
+
+    Subclass it to keep the records elsewhere. The methods get the object and the patch, so that a storage
+    can write to either of them, or to another place::
+
+        class InMemory(kopf.ProgressStorage):
+            def __init__(self):
+                super().__init__()
+                self.records = {}
+
+            def fetch(self, *, key, body):
+                return self.records.get((body.meta.uid, key))
+
+            def store(self, *, key, record, body, patch):
+                self.records[body.meta.uid, key] = record
+
+            def purge(self, *, key, body, patch):
+                self.records.pop((body.meta.uid, key), None)
+
+            def touch(self, *, body, patch, value): ...
+
+            def clear(self, *, essence):
+                return super().clear(essence=essence)
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.persistence.progress_storage = InMemory()
+    """
 
     @abc.abstractmethod
     def fetch(self, *, key: HandlerId, body: Body) -> ProgressRecord | None:
         """Returns the record of the handler, or ``None``."""
-        raise NotImplementedError
+        raise NotImplementedError("a progress storage must implement this method without super()")
 
     @abc.abstractmethod
     def store(
         self, *, key: HandlerId, record: ProgressRecord, body: Body, patch: Patch,
     ) -> None:
         """Stores the record of the handler."""
-        raise NotImplementedError
+        raise NotImplementedError("a progress storage must implement this method without super()")
 
     @abc.abstractmethod
     def purge(self, *, key: HandlerId, body: Body, patch: Patch) -> None:
         """Removes the record of the handler."""
-        raise NotImplementedError
+        raise NotImplementedError("a progress storage must implement this method without super()")
 
     @abc.abstractmethod
     def touch(self, *, body: Body, patch: Patch, value: str | None) -> None:
         """Makes a dummy change of the object, so that it is processed again."""
-        raise NotImplementedError
+        raise NotImplementedError("a progress storage must implement this method without super()")
 
     @abc.abstractmethod
     def clear(self, *, essence: BodyEssence) -> BodyEssence:
@@ -68,9 +100,22 @@ class AnnotationsProgressStorage(
     conventions.StorageKeyMarkingConvention,
     ProgressStorage,
 ):
-    """Progress records in annotations, one per handler.
+    """Progress records in annotations of the object, one for each handler.
 
-    ``verbose`` also stores the empty fields of records.
+    Arguments:
+
+    - ``prefix``: the prefix of the annotations; ``kopf.zalando.org`` by default. Choose your own if
+      several operators handle the same objects.
+    - ``verbose``: ``True`` also stores empty fields; ``False`` by default.
+    - ``touch_key``: the name of the annotation that wakes the operator up; ``touch-dummy`` by default.
+    - ``v1``: ``True`` also reads and writes the names of annotations of Kopf before 1.0 if they differ;
+      the default.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="my.example.com")
     """
 
     def __init__(
@@ -125,9 +170,19 @@ class AnnotationsProgressStorage(
 
 
 class StatusProgressStorage(ProgressStorage):
-    """Progress records in the status.
+    """Progress records in the status of the object. The schema of the resource must have the field.
 
-    The fields can contain ``{name}``, which is replaced by the name.
+    Arguments:
+
+    - ``name``: replaces ``{name}`` in the fields; ``kopf`` by default.
+    - ``field``: the field with the records; ``status.{name}.progress`` by default.
+    - ``touch_field``: the field that wakes the operator up; ``status.{name}.dummy`` by default.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.persistence.progress_storage = kopf.StatusProgressStorage(field="status.my-operator")
     """
 
     def __init__(
@@ -212,7 +267,23 @@ class NoWriteStatusProgressStorage(StatusProgressStorage):
 
 
 class MultiProgressStorage(ProgressStorage):
-    """Several storages: all are written, and the first one with a record is read."""
+    """Several storages of progress records: all are written, and the first one with a record is read.
+
+    Use it to move from one storage to another while objects are being handled.
+
+    Arguments:
+
+    - ``storages``: the storages, in the order of reading.
+
+    ::
+
+        @kopf.on.startup()
+        def configure(settings: kopf.OperatorSettings, **_):
+            settings.persistence.progress_storage = kopf.MultiProgressStorage([
+                kopf.AnnotationsProgressStorage(prefix="my.example.com"),
+                kopf.AnnotationsProgressStorage(prefix="old.example.com"),
+            ])
+    """
 
     def __init__(self, storages: Collection[ProgressStorage]) -> None:
         super().__init__()
@@ -250,7 +321,26 @@ class MultiProgressStorage(ProgressStorage):
 
 
 class SmartProgressStorage(MultiProgressStorage):
-    """The default: annotations, with a fallback to the records of older versions in the status."""
+    """The default storage of progress records: annotations, and the status for reading records of old
+    versions of Kopf.
+
+    Arguments:
+
+    - ``name``: replaces ``{name}`` in the fields; ``kopf`` by default.
+    - ``field``: the field of old records; ``status.{name}.progress`` by default.
+    - ``touch_key``: the name of the annotation that wakes the operator up; ``touch-dummy`` by default.
+    - ``touch_field``: the field of old versions for that; ``status.{name}.dummy`` by default.
+    - ``prefix``: the prefix of the annotations; ``kopf.zalando.org`` by default. Choose your own if
+      several operators handle the same objects.
+    - ``v1``: ``True`` also reads and writes the names of annotations of Kopf before 1.0 if they differ;
+      the default.
+    - ``verbose``: ``True`` also stores empty fields; ``False`` by default.
+
+    ::
+
+        storage = kopf.SmartProgressStorage(prefix="my.example.com")
+        assert len(storage.storages) == 2
+    """
 
     def __init__(
         self,

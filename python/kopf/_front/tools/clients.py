@@ -24,7 +24,24 @@ _PATIENCE = 10
 
 
 class ClusterError(Exception):
-    """A response of the API server with an error."""
+    """A response of the API server with an error, raised by :class:`kopf.testing.ClusterClient`.
+
+    Arguments:
+
+    - ``method``, ``path``: the request.
+    - ``status``: the HTTP status of the response, such as 404; also an attribute.
+    - ``body``: the response as a dict, usually a Kubernetes ``Status``; also an attribute.
+
+    ::
+
+        import kopf.testing
+
+        with kopf.testing.sandbox("crd.yaml") as cluster:
+            try:
+                cluster.get("kopfexamples", "absent")
+            except kopf.testing.ClusterError as error:
+                assert error.status == 404
+    """
 
     def __init__(self, method: str, path: str, status: int, body: Mapping[str, Any]) -> None:
         super().__init__(f"{method} {path}: {status}: {body.get('message', body)}")
@@ -33,13 +50,24 @@ class ClusterError(Exception):
 
 
 class ClusterClient:
-    """Methods to create, read, change and delete objects.
+    """A small client for tests, which creates, reads, changes and deletes objects of any cluster.
 
-    The first cluster and the first user of the kubeconfig are used.
+    Resources are plural names, with the group for those outside of the core API: ``pods``,
+    ``deployments.apps``, ``kopfexamples.kopf.dev``. A plural name alone works if it is unique. The methods
+    block, and can be used from several threads. :class:`kopf.testing.sandbox` has the same methods.
 
-    Resources are plural names, with the group for those outside of the core API: `pods`,
-    `deployments.apps`, `kopfexamples.kopf.dev`. A plural name alone works if it is unique.
-    The methods are blocking and can be used from several threads.
+    Arguments:
+
+    - ``kubeconfig``: the path of the file; its first cluster and first user are used.
+
+    ::
+
+        import kopf.testing
+
+        with kopf.testing.sandbox() as cluster:
+            client = kopf.testing.ClusterClient(cluster.kubeconfig)
+            client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}})
+            assert client.get("configmaps", "one")["kind"] == "ConfigMap"
     """
 
     def __init__(self, kubeconfig: str | os.PathLike[str] | None = None) -> None:
@@ -125,7 +153,7 @@ class ClusterClient:
                     if resource["kind"] == kind and "/" not in resource["name"]:
                         return resource
             if time.monotonic() > deadline:
-                raise LookupError(f"no resource of the kind {kind} in {root}")
+                raise LookupError(f"no resource of the kind {kind} in {root}: create its CRD first")
             time.sleep(0.2)
 
     def get(self, resource: str, name: str, *, namespace: str | None = "default") -> Any:
@@ -167,7 +195,7 @@ class ClusterClient:
     ) -> Any:
         """Waits until the condition is true for the object, and returns it.
 
-        Without a condition, waits until the object is deleted, and returns `None`.
+        Without a condition, waits until the object is deleted, and returns `None`; see `wait_deleted`.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -182,6 +210,12 @@ class ClusterClient:
                 )
             time.sleep(0.05)
 
+    def wait_deleted(
+        self, resource: str, name: str, *, namespace: str | None = "default", timeout: float = 30,
+    ) -> None:
+        """Waits until the object does not exist: after its finalizers are removed."""
+        self.wait(resource, name, namespace=namespace, timeout=timeout)
+
     def close(self) -> None:
         """Closes the connection; the next request opens another one."""
         with self._lock:
@@ -194,7 +228,7 @@ class ClusterClient:
         import yaml
 
         if self.__kubeconfig is None:
-            raise ValueError("a client needs a kubeconfig")
+            raise ValueError("a client needs a kubeconfig: pass its path")
         text = pathlib.Path(self.__kubeconfig).read_text(encoding="utf-8")
         return yaml.safe_load(text)["clusters"][0]["cluster"]["server"], text
 
@@ -223,7 +257,7 @@ class ClusterClient:
             for found in self.request("GET", root)["resources"]:
                 if found["name"] == plural:
                     return root, bool(found["namespaced"])
-        raise LookupError(f"no resource {plural}{'.' + group if group else ''} in the cluster")
+        raise LookupError(f"no resource {plural}{'.' + group if group else ''} in the cluster: create its CRD first, or add its group, as in 'deployments.apps'")
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._connection is None:

@@ -70,7 +70,7 @@ def run(*, once: bool = False) -> None:
     from kopf._front.bridge import loggers
 
     began = time.monotonic()
-    with sandbox(CRD) as cluster:
+    with sandbox(CRD, environ=True) as cluster:
         _step("A Kubernetes API in this process, with a custom resource: bakeries")
         _explain(f"{cluster.url} is ready after {1000 * (time.monotonic() - began):.0f} ms")
         _step("An operator with three handlers: create, update, delete")

@@ -73,7 +73,7 @@ def _load_file(number: int, path: str) -> None:
     name = f"{FILE_PREFIX}{number}__{path}"
     spec = importlib.util.spec_from_file_location(name, full)
     if spec is None or spec.loader is None:
-        raise ImportError(f"Failed loading {path}: no module or loader.")
+        raise ImportError(f"Failed loading {path}: no module or loader. The name must end with .py")
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and typing look up modules by name.
     sys.modules[name] = module

@@ -11,7 +11,8 @@ import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from kopf._front.tools import run_registries
+from kopf._front.objects import current
+from kopf._front.tools import run_registries, virtual_time
 
 if TYPE_CHECKING:
     import click.testing
@@ -27,23 +28,36 @@ if TYPE_CHECKING:
 
 
 class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
-    """A context manager that runs a command, usually an operator, in a thread with its own loop.
+    """A context manager that runs a command, usually an operator, in a thread with its own event loop.
 
-    The positional and unknown keyword arguments are those of `click.testing.CliRunner.invoke()`.
-    At the exit, the operator is stopped, and the runner waits for it, at most `timeout` seconds.
-    With `reraise`, a failed command raises its exception. The attributes contain the result:
+    On exit, the operator is stopped, and the runner waits for it. While the command runs, ``output``,
+    ``stdout`` and ``stderr`` contain what was written so far. Reading the exit code or the exception waits
+    for the end of the command.
 
-        with KopfRunner(["run", "-A", "--verbose", "operator.py"], timeout=60) as runner:
-            ...  # create objects, and wait for the consequences
+    Arguments:
 
-        assert runner.exit_code == 0
-        assert "expected message" in runner.output
+    - ``args``: the arguments of the command line; these and unknown keyword arguments are those of
+      ``click.testing.CliRunner.invoke()``.
+    - ``reraise``: a failed command raises its exception; ``True`` by default.
+    - ``timeout``: seconds to wait for the end on exit; unlimited by default.
+    - ``registry``: the handlers; by default, each run has its own registry: the handlers of its files,
+      those that are registered by default, and those of imported modules, which are executed only once per
+      process.
+    - ``settings``: the settings before startup handlers; by default, new ones.
+    - ``kwargs``: the other arguments of ``invoke()``, such as ``env``.
 
-    While the command runs, ``output``, ``stdout`` and ``stderr`` contain what was written so far.
-    Reading the exit code or the exception waits for the end of the command.
+    ::
 
-    Without `registry`, each run has its own: the handlers of its files, those that are registered by
-    default, and those of imported modules, which are executed only once per process.
+        import kopf.testing
+        import time
+
+        def test_operator():
+            with kopf.testing.sandbox("crd.yaml"):
+                with kopf.testing.KopfRunner(["run", "-A", "-m", "json"], timeout=60) as runner:
+                    # Here, create objects, and wait for the consequences.
+                    while "The operator is ready" not in runner.output:
+                        time.sleep(0.1)
+            assert runner.exit_code == 0
     """
 
     _future: _Future
@@ -95,7 +109,8 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
 
     def _target(self) -> None:
         # The loop of the thread, for handler files that call `asyncio.get_event_loop()`.
-        loop = asyncio.new_event_loop()
+        virtual = current.virtual_sandbox
+        loop = asyncio.new_event_loop() if virtual is None else virtual_time.VirtualLoop(virtual)
         asyncio.set_event_loop(loop)
         self._ready.set()
         try:

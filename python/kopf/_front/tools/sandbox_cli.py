@@ -73,7 +73,7 @@ def sandbox(
         return
     from kopf._front.tools import sandboxes
 
-    cluster = sandboxes.sandbox(*filenames, simulate=simulate or False, **options)
+    cluster = sandboxes.sandbox(*filenames, simulate=simulate or False, environ=True, **options)
     program = context.meta.get(_PROGRAM)
     code = 0
     with reported(), cluster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pathlib
 import shlex
@@ -11,9 +12,10 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from kopf._front.objects import current
+from kopf._front.tools import virtual_time
 from kopf._front.tools.clients import ClusterClient
 
 if TYPE_CHECKING:
@@ -36,29 +38,43 @@ _LOCATION = "KUBE_CONFIG_DEFAULT_LOCATION"
 class sandbox(ClusterClient):
     """A context manager with a Kubernetes API in memory, for tests and experiments.
 
-    `KUBECONFIG` points to it inside the context, so operators, kubectl and all clients use it. The
-    manifests are files, folders, `-` for stdin, or objects as dicts. They are loaded at the start,
-    CRDs and namespaces first. There are no nodes and controllers: a Deployment creates no pods,
-    unless it is simulated.
+    Operators that are started in this process inside the context log in to it; those with login
+    handlers of their own use these. There are no nodes and controllers: a Deployment creates no pods,
+    unless it is simulated. It has the methods of :class:`kopf.testing.ClusterClient`.
 
-    - `rbac` checks every request against roles and bindings.
-    - `data` is a folder that stores the objects across restarts.
-    - `dumps` are manifests of existing clusters, e.g. from `kubectl get -A -o yaml`. Their objects are
-      stored unchanged before the other manifests, with their uids, statuses and owners.
-    - `simulate` is `True`, `"all"`, or kinds whose controllers are simulated, such as
-      `["pods", "deployments", "replicasets"]`; pods are ready after `ready_after` seconds (1). The
-      annotation `sandbox.kopf.dev/simulate` of an object makes it fail.
-    - `answers` are the logs of simulated containers and the results of commands in them: a file, or
-      a list of dicts such as `{"pod": "db-*", "logs": "ready"}` and
-      `{"pod": "db-0", "command": ["pg_isready"], "stdout": "ok", "exitCode": 0}`.
-    - `faults` is a file with fault rules, or a list of such rules as dicts.
-    - `seed` makes uids, generated names and faults repeatable.
-    - `services` maps Services of webhooks, which no pods stand behind, to the URLs of their servers:
-      `{"operators/my-webhooks": "https://127.0.0.1:9443"}`, or strings `NAMESPACE/NAME=URL`.
+    Arguments:
 
-        with sandbox("crd.yaml", {"kind": "KopfExample", ...}) as cluster:
-            with KopfRunner(["run", "-A", "operator.py"]):
-                cluster.wait("kopfexamples", "one", lambda obj: "status" in obj)
+    - ``manifests``: files, folders, ``-`` for stdin, or objects as dicts, which are loaded on startup,
+      CRDs and namespaces first.
+    - ``rbac``: ``True`` checks every request against roles and bindings; ``False`` by default.
+    - ``data``: a folder that stores the objects across restarts; by default, they are kept in memory.
+    - ``simulate``: ``True``, ``"all"``, or kinds whose controllers are simulated, such as ``["pods",
+      "deployments", "replicasets"]``. The annotation ``sandbox.kopf.dev/simulate`` of an object makes it
+      fail. None by default.
+    - ``ready_after``: seconds until simulated pods are ready; 1 by default.
+    - ``answers``: the logs of simulated containers and the results of commands in them: a file, or a list
+      of dicts such as ``{"pod": "db-*", "logs": "ready"}`` and ``{"pod": "db-0", "command":
+      ["pg_isready"], "stdout": "ok", "exitCode": 0}``.
+    - ``faults``: a file with fault rules, or a list of such rules as dicts; none by default.
+    - ``seed``: makes uids, generated names and faults repeatable; by default, they are random.
+    - ``port``, ``address``: where to listen; by default, a free port of ``127.0.0.1``.
+    - ``kubeconfig``: the file to write; by default, a temporary one.
+    - ``dumps``: manifests of existing clusters, for example of ``kubectl get -A -o yaml``. Their objects
+      are stored unchanged before the other manifests, with their uids, statuses and owners.
+    - ``services``: maps Services of webhooks, which no pods stand behind, to the URLs of their servers:
+      ``{"operators/my-webhooks": "https://127.0.0.1:9443"}``, or strings ``NAMESPACE/NAME=URL``.
+    - ``time``: ``"virtual"`` lets the operator of this process follow a time that :meth:`advance` moves;
+      otherwise, it passes as usual. The operator is then connected without a login. ``"real"`` by default.
+    - ``environ``: ``True`` sets ``KUBECONFIG`` inside the context, for other clients in this process, for
+      kubectl, and for operators in other processes. By default, the environment is not changed.
+
+    ::
+
+        import kopf.testing
+
+        with kopf.testing.sandbox("crd.yaml", "obj.yaml") as cluster:
+            body = cluster.get("kopfexamples", "kopf-example-1")
+            assert body["spec"]["duration"] == "1m"
     """
 
     def __init__(
@@ -76,8 +92,12 @@ class sandbox(ClusterClient):
         kubeconfig: str | os.PathLike[str] | None = None,
         dumps: Iterable[Manifest] = (),
         services: Mapping[str, str] | Iterable[str] = (),
+        time: Literal["real", "virtual"] = "real",
+        environ: bool = False,
     ) -> None:
         super().__init__()
+        if time not in ("real", "virtual"):
+            raise ValueError(f"invalid time {time!r}: must be 'real' or 'virtual'")
         #: A warning about dropped references to owners that are not among the loaded objects.
         self.warning: str | None = None
         self._options: dict[str, Any] = {
@@ -93,10 +113,12 @@ class sandbox(ClusterClient):
             "port": port,
             "address": address,
             "services": _mapped(services) or None,
+            "virtual": True if time == "virtual" else None,
         }
         self._chosen = None if kubeconfig is None else pathlib.Path(kubeconfig)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._native: _kopf.Sandbox | None = None
+        self._is_exported = environ
         self._environ: dict[str, str | None] = {}
         self._locations: list[tuple[Any, Any]] = []
 
@@ -117,17 +139,22 @@ class sandbox(ClusterClient):
         return self._started().kubeconfig
 
     def start(self) -> None:
-        """Starts the server and sets `KUBECONFIG`; reverts everything on errors."""
+        """Starts the server, and lets operators log in to it; reverts everything on errors."""
         from kopf import _kopf
 
         if self._native is not None:
-            raise RuntimeError("the sandbox is already started")
+            raise RuntimeError("the sandbox is already started: stop it first")
         options = {key: value for key, value in self._options.items() if value is not None}
         for key in ("manifests", "dumps"):
             options[key] = [text for item in options[key] for text in read_manifest(item)]
         for key in ("answers", "faults"):
             if key in options:
                 options[key] = _rules(options[key])
+        if "virtual" in options and current.virtual_sandbox is not None:
+            raise RuntimeError(
+                "another sandbox has virtual time already: stop it first, because operators of a process "
+                "follow one virtual time"
+            )
         native = _kopf.Sandbox(options)
         self.warning = native.start()
         try:
@@ -136,15 +163,22 @@ class sandbox(ClusterClient):
             native.stop()
             raise
         self._native = native
-        self._environ = {key: os.environ.pop(key, None) for key in ("KUBECONFIG", *_IN_CLUSTER)}
-        os.environ["KUBECONFIG"] = str(self._file)
-        self._locations = _relocate(str(self._file))
+        if "virtual" in options:
+            current.virtual_sandbox = native
+        if self._is_exported:
+            self._environ = {key: os.environ.pop(key, None) for key in ("KUBECONFIG", *_IN_CLUSTER)}
+            os.environ["KUBECONFIG"] = str(self._file)
+            self._locations = _relocate(str(self._file))
+        current.sandbox_kubeconfigs[id(self)] = None if self._is_exported else str(self._file)
 
     def stop(self) -> None:
         """Stops the server and restores the environment; a given kubeconfig file is kept."""
         native, self._native = self._native, None
         if native is None:
             return
+        if current.virtual_sandbox is native:
+            current.virtual_sandbox = None
+        current.sandbox_kubeconfigs.pop(id(self), None)
         for key, value in self._environ.items():
             os.environ.pop(key, None)
             if value is not None:
@@ -157,6 +191,64 @@ class sandbox(ClusterClient):
             self.close()
             if self._folder is not None:
                 self._folder.cleanup()
+
+    def faults(self) -> dict[str, Any]:
+        """Returns the fault rules with their numbers and counters, and the seed."""
+        return cast(dict[str, Any], self.request("GET", "/kopf-sandbox/faults"))
+
+    def add_faults(self, *rules: Mapping[str, Any]) -> list[int]:
+        """Adds fault rules, and returns their numbers::
+
+            cluster.add_faults({"fault": "error", "code": 409, "verbs": ["patch"], "times": 3})
+        """
+        response = self.request("POST", "/kopf-sandbox/faults", [dict(rule) for rule in rules])
+        return cast(list[int], response["ids"])
+
+    def remove_faults(self, *numbers: int) -> None:
+        """Removes the fault rules with these numbers; without numbers, all of them."""
+        for number in numbers or ("",):
+            self.request("DELETE", f"/kopf-sandbox/faults/{number}".rstrip("/"))
+
+    def kill_watches(self) -> None:
+        """Breaks all watches at once, as a restarted server does."""
+        self.request("POST", "/kopf-sandbox/actions/kill-watches")
+
+    def compact(self) -> None:
+        """Drops the old versions: watches from them get a 410, and clients list again."""
+        self.request("POST", "/kopf-sandbox/actions/compact")
+
+    def reset_connections(self) -> None:
+        """Resets all connections."""
+        self.request("POST", "/kopf-sandbox/actions/reset-connections")
+        self.close()
+
+    def advance(self, seconds: float, *, patience: float = 10.0) -> None:
+        """Lets virtual time pass, with everything that happens in it, in order.
+
+        Timers, retries, `stopped.wait()` of daemons, and `asyncio.sleep()` and timeouts in async
+        handlers follow the virtual time, as do the timestamps of the sandbox. A day of retries takes
+        seconds. Returns when the functions that are due have ended or wait again.
+
+        `time.sleep()` does not follow it, nor do other waits of functions in threads: if such a
+        function runs for more than `patience` seconds of real time, `VirtualTimeError` is raised. The
+        system time (`datetime.now()`, `time.time()`) does not change.
+
+        Requires `sandbox(time="virtual")`.
+        """
+        virtual_time.advance(self._started(), seconds, patience)
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """Returns a new event loop that follows the virtual time, for an embedded operator::
+
+            with asyncio.Runner(loop_factory=cluster.new_event_loop) as runner:
+                runner.run(kopf.operator(clusterwide=True))
+
+        With real time, it is an ordinary event loop.
+        """
+        native = self._started()
+        if current.virtual_sandbox is not native:
+            return asyncio.new_event_loop()
+        return virtual_time.VirtualLoop(native)
 
     def __enter__(self) -> sandbox:
         self.start()
@@ -268,12 +360,23 @@ def sandbox_fixture(
     scope: Literal["function", "class", "module", "package", "session"] = "function",
     **options: Any,
 ) -> Any:
-    """Returns a pytest fixture with a sandbox.
+    """Returns a pytest fixture with a :class:`kopf.testing.sandbox`.
 
-    cluster = kopf.testing.sandbox_fixture("crd.yaml", scope="module")
+    Arguments:
 
-    def test_creation(cluster):
-        ...
+    - ``manifests``: the manifests of the sandbox.
+    - ``scope``: the scope of the fixture: ``"function"`` (the default), ``"class"``, ``"module"``,
+      ``"package"`` or ``"session"``.
+    - ``options``: the other arguments of the sandbox.
+
+    ::
+
+        import kopf.testing
+
+        cluster = kopf.testing.sandbox_fixture("crd.yaml", scope="module")
+
+        def test_creation(cluster):
+            assert cluster.all("kopfexamples") == []
     """
     import pytest
 

@@ -45,6 +45,8 @@ use crate::admission::{Caller, Policies, Webhooks};
 use crate::certificates::{self, Authority};
 use crate::fault::Faults;
 use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
+use crate::tap::{self, Tapped};
+use crate::view::Views;
 
 /// One server: its objects, its kinds, its users.
 #[derive(Debug)]
@@ -70,6 +72,10 @@ pub struct Cluster {
     pub jobs: Jobs,
     /// Controllers of workloads, if they are simulated.
     pub workloads: Option<Arc<dyn Workloads>>,
+    /// Observes and steers requests, if there is one.
+    pub tap: Option<Tapped>,
+    /// Clients whose reads are answered from a lagging cache.
+    pub views: Views,
     /// Locked while the kinds of CRDs are rebuilt.
     crds: Mutex<CrdCache>,
     pub stopping: CancellationToken,
@@ -129,6 +135,8 @@ impl Cluster {
             limited: Limited::default(),
             jobs: Jobs::default(),
             workloads: None,
+            tap: None,
+            views: Views::default(),
             crds: Mutex::new(CrdCache::new(kinds.clone())),
             kinds: RwLock::new(Arc::new(kinds)),
             stopping: CancellationToken::new(),
@@ -220,12 +228,14 @@ impl Cluster {
             self.store
                 .put(&collection, key, expect, kind, object, &parents)
         })?;
-        self.hold_addresses(kind, key);
-        self.refresh_owners(&collection, key);
-        self.follow(kind, follow_up);
-        if &*kind.group == "certificates.k8s.io" {
-            self.sign_request(kind, key);
-        }
+        tap::unattributed(|| {
+            self.hold_addresses(kind, key);
+            self.refresh_owners(&collection, key);
+            self.follow(kind, follow_up);
+            if &*kind.group == "certificates.k8s.io" {
+                self.sign_request(kind, key);
+            }
+        });
         Ok(stored)
     }
 
@@ -251,10 +261,21 @@ impl Cluster {
             |_| Ok::<(), Unexpected>(()),
             |last| self.store.remove(&collection, key, expected, last),
         )?;
+        tap::unattributed(|| self.follow_removal(kind, key, &collection, &uid));
+        for job in consequences {
+            self.jobs.push(job);
+        }
+        Ok(stored)
+    }
+
+    /// Updates the derived state after an object was removed.
+    fn follow_removal(&self, kind: &Kind, key: &Key, collection: &Arc<str>, uid: &str) {
         self.hold_addresses(kind, key);
-        self.owners.mark_gone(&uid);
-        self.jobs.push(Job::OwnerGone { uid: uid.clone() });
-        self.refresh_owners(&collection, key);
+        self.owners.mark_gone(uid);
+        self.jobs.push(Job::OwnerGone {
+            uid: uid.to_owned(),
+        });
+        self.refresh_owners(collection, key);
         if let Some(namespace) = key.namespace() {
             self.jobs.push(Job::Namespace {
                 name: namespace.to_owned(),
@@ -269,16 +290,12 @@ impl Cluster {
             ("apiextensions.k8s.io", _) => self.read_crds(),
             ("admissionregistration.k8s.io", _) => self.read_webhooks(),
             ("rbac.authorization.k8s.io", _) => self.read_rights(),
-            ("", "serviceaccounts") => self.access.revoke(&uid),
+            ("", "serviceaccounts") => self.access.revoke(uid),
             _ => {}
         }
         if let Some(workloads) = &self.workloads {
-            workloads.forget(&uid);
+            workloads.forget(uid);
         }
-        for job in consequences {
-            self.jobs.push(job);
-        }
-        Ok(stored)
     }
 
     /// Returns jobs for the workloads that a write affects.

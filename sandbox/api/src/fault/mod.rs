@@ -8,7 +8,7 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 
 use kopf_sandbox_store::sync::{Mutex, RwLock};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ pub use self::rule::{Fault, Verb};
 pub use self::spec::RuleError;
 pub use self::spec::read as rules;
 pub use self::verdict::ConnectionBroken;
+pub(crate) use self::verdict::rejection;
 pub use self::verdict::{ConnectionFault, EventVerdict, Outcome, RequestFacts, Verdict};
 
 /// The number of an injected fault, for removing it and reading its counter.
@@ -59,6 +60,8 @@ pub struct Injected {
     pub cut_watches: u64,
     /// Watch streams that stalled.
     pub frozen_watches: u64,
+    /// Reads that were answered by a lagging server.
+    pub lagging_reads: u64,
 }
 
 /// A command to the parts of the sandbox that takes effect immediately.
@@ -72,6 +75,16 @@ pub enum Command {
     FreezeConnections(bool),
 }
 
+/// How often all open watches were ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Kills {
+    /// The number of calls of `kill_watches`.
+    pub(crate) breaks: u64,
+    /// The number of calls of `expire_watches`.
+    pub(crate) expiries: u64,
+}
+
+type Revision = Box<dyn Fn() -> u64 + Send + Sync>;
 type Subscriber = Arc<dyn Fn(Command) + Send + Sync>;
 type WeakSubscriber = Weak<dyn Fn(Command) + Send + Sync>;
 
@@ -98,8 +111,10 @@ struct Shared {
     armed: AtomicBool,
     state: Mutex<State>,
     subscribers: RwLock<Vec<WeakSubscriber>>,
-    /// The number of calls of `kill_watches`; open streams end when it changes.
-    kills: watch::Sender<u64>,
+    /// Open streams end when it changes.
+    kills: watch::Sender<Kills>,
+    /// Returns the revision of the store.
+    revision: OnceLock<Revision>,
 }
 
 #[derive(Default)]
@@ -138,7 +153,8 @@ impl Faults {
                 armed: AtomicBool::new(false),
                 state: Mutex::default(),
                 subscribers: RwLock::default(),
-                kills: watch::Sender::new(0),
+                kills: watch::Sender::new(Kills::default()),
+                revision: OnceLock::new(),
             }),
         }
     }
@@ -155,10 +171,12 @@ impl Faults {
     /// assert!(!faults.remove(slow), "already removed");
     /// ```
     pub fn inject(&self, fault: Fault) -> FaultId {
+        let revision = self.shared.revision.get().map_or(0, |revision| revision());
         let mut state = self.lock();
         state.last_id += 1;
         let id = FaultId(state.last_id);
-        state.rules.insert(id, Rule::new(fault, Instant::now()));
+        let rule = Rule::new(fault, Instant::now(), revision);
+        state.rules.insert(id, rule);
         state.counts.insert(id, 0);
         self.shared.armed.store(true, Ordering::Release);
         id
@@ -202,6 +220,7 @@ impl Faults {
             delayed_events,
             cut_watches,
             frozen_watches,
+            lagging_reads,
         } = state.injected;
         json!({
             "seed": self.shared.seed,
@@ -211,6 +230,7 @@ impl Faults {
                 "halfOpen": half_open, "compactions": compactions,
                 "droppedEvents": dropped_events, "delayedEvents": delayed_events,
                 "cutWatches": cut_watches, "frozenWatches": frozen_watches,
+                "laggingReads": lagging_reads,
             },
         })
     }
@@ -252,7 +272,23 @@ impl Faults {
     ///
     /// Clients see a truncated stream ([`ConnectionBroken`]), not an orderly end.
     pub fn kill_watches(&self) {
-        self.shared.kills.send_modify(|count| *count += 1);
+        self.shared.kills.send_modify(|kills| kills.breaks += 1);
+    }
+
+    /// Ends all open watches with the error 410 `Expired`, after the events that are already on their
+    /// way. Watches opened later are not affected.
+    ///
+    /// Clients have to list the objects again, so they do not get the events in between.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sandbox = kopf_sandbox::Sandbox::builder().build()?;
+    /// sandbox.faults().expire_watches();
+    /// # Ok(()) }
+    /// ```
+    pub fn expire_watches(&self) {
+        self.shared.kills.send_modify(|kills| kills.expiries += 1);
     }
 
     /// Drops all old versions: watches and paged lists that continue from them get a 410.
@@ -287,8 +323,16 @@ impl Faults {
         }
     }
 
-    /// Returns a receiver that changes whenever all open watches must be broken.
-    pub(crate) fn watch_kills(&self) -> watch::Receiver<u64> {
+    /// Sets the source of the revision at which rules begin. Like a subscriber, it must not own the
+    /// sandbox.
+    #[doc(hidden)]
+    pub fn set_revision(&self, revision: impl Fn() -> u64 + Send + Sync + 'static) {
+        // A sandbox sets it once, when it is built.
+        let _ = self.shared.revision.set(Box::new(revision));
+    }
+
+    /// Returns a receiver that changes whenever all open watches must end.
+    pub(crate) fn watch_kills(&self) -> watch::Receiver<Kills> {
         self.shared.kills.subscribe()
     }
 
@@ -312,40 +356,10 @@ impl Faults {
                 let Some(roll) = rule.strikes(facts, now, self.shared.seed, id.0) else {
                     continue;
                 };
-                match rule.effect() {
-                    Effect::Latency { least, most } => {
-                        verdict.delay = verdict
-                            .delay
-                            .saturating_add(chance::between(roll, *least, *most));
-                        injected.latencies += 1;
-                    }
-                    Effect::Compact => {
-                        compact = true;
-                        injected.compactions += 1;
-                    }
-                    // A request has one outcome: that of the oldest rule.
-                    _ if !matches!(verdict.outcome, Outcome::Proceed) => continue,
-                    Effect::Error { code, retry_after } => {
-                        verdict.outcome = Outcome::Reject(Box::new(verdict::rejection(
-                            *code,
-                            *retry_after,
-                            facts,
-                        )));
-                        injected.errors += 1;
-                    }
-                    Effect::Reset => {
-                        verdict.outcome = Outcome::Break(ConnectionFault::Reset);
-                        injected.resets += 1;
-                    }
-                    Effect::HalfOpen => {
-                        verdict.outcome = Outcome::Break(ConnectionFault::HalfOpen);
-                        injected.half_open += 1;
-                    }
-                    Effect::DropEvents
-                    | Effect::DelayEvents(_)
-                    | Effect::CutWatch
-                    | Effect::FreezeWatch => continue,
+                if !apply(rule, roll, facts, &mut verdict, injected) {
+                    continue;
                 }
+                compact |= matches!(rule.effect(), Effect::Compact);
                 rule.struck();
                 *counts.entry(*id).or_default() += 1;
             }
@@ -415,6 +429,48 @@ impl Faults {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock()
     }
+}
+
+/// Applies the effect of a rule that strikes a request. Returns `false` if it has none on this one.
+fn apply(
+    rule: &Rule,
+    roll: u64,
+    facts: &RequestFacts<'_>,
+    verdict: &mut Verdict,
+    injected: &mut Injected,
+) -> bool {
+    match rule.effect() {
+        Effect::Latency { least, most } => {
+            let delay = chance::between(roll, *least, *most);
+            verdict.delay = verdict.delay.saturating_add(delay);
+            injected.latencies += 1;
+        }
+        Effect::Lag(by) if facts.verb.is_read() => {
+            verdict.lag = Some(rule.lag(*by));
+            injected.lagging_reads += 1;
+        }
+        Effect::Lag(_) => return false,
+        Effect::Compact => injected.compactions += 1,
+        // A request has one outcome: that of the oldest rule.
+        _ if !matches!(verdict.outcome, Outcome::Proceed) => return false,
+        Effect::Error { code, retry_after } => {
+            let rejection = verdict::rejection(*code, *retry_after, facts);
+            verdict.outcome = Outcome::Reject(Box::new(rejection));
+            injected.errors += 1;
+        }
+        Effect::Reset => {
+            verdict.outcome = Outcome::Break(ConnectionFault::Reset);
+            injected.resets += 1;
+        }
+        Effect::HalfOpen => {
+            verdict.outcome = Outcome::Break(ConnectionFault::HalfOpen);
+            injected.half_open += 1;
+        }
+        Effect::DropEvents | Effect::DelayEvents(_) | Effect::CutWatch | Effect::FreezeWatch => {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::chance;
 use super::verdict::RequestFacts;
+use crate::view::Lag;
 
 /// The verb of a request, as named by Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,6 +47,11 @@ impl Verb {
             Self::DeleteCollection => "deletecollection",
         }
     }
+
+    /// Returns `true` for get, list and watch.
+    pub(crate) fn is_read(self) -> bool {
+        matches!(self, Self::Get | Self::List | Self::Watch)
+    }
 }
 
 impl fmt::Display for Verb {
@@ -65,6 +72,7 @@ pub(super) enum Effect {
     DelayEvents(Duration),
     CutWatch,
     FreezeWatch,
+    Lag(Duration),
 }
 
 /// A fault to inject: its effect, and the requests it applies to. By default it strikes every
@@ -174,6 +182,16 @@ impl Fault {
         Self::new(Effect::FreezeWatch)
     }
 
+    /// Answers gets, lists and watches from a watch cache that follows with a delay, as a real server
+    /// does that is behind the others. Reads without a `resourceVersion` are consistent and see the
+    /// present, and so do writes. The module `view` of the crate has the details.
+    ///
+    /// The cache begins to lag when the rule begins. With a [`probability`](Self::probability), a part
+    /// of the requests is answered by the server that lags.
+    pub fn lag(delay: Duration) -> Self {
+        Self::new(Effect::Lag(delay))
+    }
+
     /// Sets `Retry-After` of errors, in seconds. Ignored for other faults.
     pub fn retry_after(mut self, seconds: u32) -> Self {
         if let Effect::Error { retry_after, .. } = &mut self.effect {
@@ -278,19 +296,31 @@ fn is_kind(wanted: &str, facts: &RequestFacts<'_>) -> bool {
 pub(super) struct Rule {
     fault: Fault,
     since: Instant,
+    /// The revision of the store at that time.
+    revision: u64,
     /// Requests that matched, struck or not.
     seen: u64,
     /// Requests that were struck.
     struck: u64,
+    /// Cancelled when the rule is removed.
+    over: CancellationToken,
+}
+
+impl Drop for Rule {
+    fn drop(&mut self) {
+        self.over.cancel();
+    }
 }
 
 impl Rule {
-    pub(super) fn new(fault: Fault, since: Instant) -> Self {
+    pub(super) fn new(fault: Fault, since: Instant, revision: u64) -> Self {
         Self {
             fault,
             since,
+            revision,
             seen: 0,
             struck: 0,
+            over: CancellationToken::new(),
         }
     }
 
@@ -300,6 +330,19 @@ impl Rule {
 
     pub(super) fn effect(&self) -> &Effect {
         &self.fault.effect
+    }
+
+    /// Returns the lag of a cache while this rule lasts.
+    pub(super) fn lag(&self, by: Duration) -> Lag {
+        let begins = self.since.checked_add(self.fault.after);
+        let begins = begins.unwrap_or(self.since);
+        let lasting = self.fault.lasting;
+        let ends = lasting.and_then(|lasting| begins.checked_add(lasting));
+        let lag = Lag::after(self.revision, by).ending(ends, self.over.clone());
+        if self.fault.after.is_zero() {
+            return lag; // the revision is more exact than the time, which tests can pause
+        }
+        lag.beginning(begins)
     }
 
     pub(super) fn is_about_events(&self) -> bool {

@@ -5,6 +5,7 @@
 //! - {fault: error, code: 429, retryAfter: 1, times: 5}
 //! - {fault: latency, delay: 100ms, upTo: 2s, verbs: [list]}
 //! - {fault: dropEvents, kind: pods, lasting: 30s}
+//! - {fault: lag, delay: 30s, user: operator}
 //! ```
 
 use std::time::Duration;
@@ -32,6 +33,7 @@ enum Name {
     DelayEvents,
     CutWatch,
     FreezeWatch,
+    Lag,
 }
 
 /// The name of a verb.
@@ -212,6 +214,7 @@ impl Spec {
             Name::DelayEvents => Fault::delay_events(delay),
             Name::CutWatch => Fault::cut_watch(),
             Name::FreezeWatch => Fault::freeze_watch(),
+            Name::Lag => Fault::lag(delay),
         };
         if let Some(seconds) = self.retry_after {
             fault = fault.retry_after(seconds);
@@ -234,7 +237,7 @@ impl Spec {
     /// Rejects fields without effect, and values out of range.
     fn check(&self) -> Result<(), String> {
         let is_error = self.fault == Name::Error;
-        let delays = matches!(self.fault, Name::Latency | Name::DelayEvents);
+        let delays = matches!(self.fault, Name::Latency | Name::DelayEvents | Name::Lag);
         if is_error && !self.code.is_none_or(|code| (400..600).contains(&code)) {
             return Err("invalid code: must be from 400 to 599".to_owned());
         }
@@ -242,7 +245,9 @@ impl Spec {
             return Err("code and retryAfter are for the fault error only".to_owned());
         }
         if delays != self.delay.is_some() {
-            return Err("delay is required for latency and delayEvents, and for those only".into());
+            return Err(
+                "delay is required for latency, delayEvents and lag, and for those only".into(),
+            );
         }
         if self.up_to.is_some() && self.fault != Name::Latency {
             return Err("upTo is for the fault latency only".to_owned());
@@ -281,6 +286,10 @@ impl Spec {
             Effect::DelayEvents(by) => {
                 delay = Some(Span(*by));
                 Name::DelayEvents
+            }
+            Effect::Lag(by) => {
+                delay = Some(Span(*by));
+                Name::Lag
             }
             Effect::Reset => Name::Reset,
             Effect::HalfOpen => Name::HalfOpen,
@@ -334,6 +343,7 @@ mod tests {
             Fault::delay_events(Duration::from_secs(5)),
             Fault::cut_watch(),
             Fault::freeze_watch().verb(Verb::DeleteCollection),
+            Fault::lag(Duration::from_secs(30)).user("operator"),
         ];
         let documents: Vec<Value> = rules.iter().map(write).collect();
         assert_eq!(read(&json!(documents)).unwrap(), rules);
@@ -385,6 +395,7 @@ mod tests {
                 "for the fault error only",
             ),
             (json!({"fault": "latency"}), "delay is required"),
+            (json!({"fault": "lag"}), "delay is required"),
             (
                 json!({"fault": "reset", "delay": "1s"}),
                 "delay is required",

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::rule::Verb;
 use crate::status::{ApiError, Reason};
+use crate::view::Lag;
 
 /// The properties of a request that rules match.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,8 @@ pub struct RequestFacts<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdict {
     pub delay: Duration,
+    /// The lag of the cache from which a read is answered.
+    pub lag: Option<Lag>,
     pub outcome: Outcome,
 }
 
@@ -89,7 +92,7 @@ impl From<ConnectionBroken> for std::io::Error {
 }
 
 /// Returns the error of an injected fault: the usual `Status` for this code.
-pub(super) fn rejection(code: u16, retry_after: Option<u32>, facts: &RequestFacts<'_>) -> ApiError {
+pub(crate) fn rejection(code: u16, retry_after: Option<u32>, facts: &RequestFacts<'_>) -> ApiError {
     let name = facts.name.unwrap_or_default();
     let qualified = qualified(facts);
     let (reason, message) = match code {

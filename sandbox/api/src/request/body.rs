@@ -35,6 +35,13 @@ pub fn content_type(headers: &HeaderMap) -> &str {
         .unwrap_or_default()
 }
 
+/// Returns the `User-Agent` header; empty without one.
+pub(crate) fn user_agent(headers: &HeaderMap) -> String {
+    let agent = headers.get(header::USER_AGENT);
+    let agent = agent.map(|agent| String::from_utf8_lossy(agent.as_bytes()));
+    agent.unwrap_or_default().into_owned()
+}
+
 /// Decodes the body of a delete.
 pub(crate) fn decoded_options(headers: &HeaderMap, body: &Bytes) -> Result<Decoded> {
     let (api_version, kind) = ("meta.k8s.io/v1", "DeleteOptions");

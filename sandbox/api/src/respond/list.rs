@@ -23,6 +23,7 @@ use crate::call::Call;
 use crate::cluster::Cluster;
 use crate::request::accept::{Encoding, Form, MetaVersion};
 use crate::store::Stored;
+use crate::tap::Told;
 
 /// One page of a list.
 #[derive(Debug)]
@@ -38,8 +39,20 @@ pub struct Page {
 /// Minimum size of a part, in bytes. A list that fits into one part is sent with its length.
 const PART: usize = 64 << 10;
 
-/// Returns the response with a list.
-pub async fn list(cluster: &Cluster, call: &Call, mut page: Page) -> Response<Body> {
+/// Returns the response with a list. A tap receives its size and version.
+pub async fn list(cluster: &Cluster, call: &Call, page: Page) -> Response<Body> {
+    let told = cluster.tap.as_ref().map(|_| Told::List {
+        items: page.items.len(),
+        revision: page.revision,
+    });
+    let mut response = encoded_list(cluster, call, page).await;
+    if let Some(told) = told {
+        response.extensions_mut().insert(told);
+    }
+    response
+}
+
+async fn encoded_list(cluster: &Cluster, call: &Call, mut page: Page) -> Response<Body> {
     let head = head(call, &page);
     let items = Items::new(cluster, call);
     let stored = std::mem::take(&mut page.items);

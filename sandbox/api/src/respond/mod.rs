@@ -21,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::request::accept::{Accepted, Encoding, Form, MetaVersion};
 use crate::request::options::IncludeObject;
 use crate::status::ApiError;
+use crate::tap::Told;
 
 /// The media type of JSON.
 pub const JSON: &str = "application/json";
@@ -88,8 +89,41 @@ pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
     }
 }
 
-/// Returns the response with one object.
+/// Returns the response with one object. A tap receives the whole object, in any form of the response.
 pub fn object(cluster: &Cluster, call: &Call, code: u16, payload: Payload) -> Response<Body> {
+    let told = cluster.tap.as_ref().map(|_| told(call, &payload));
+    let mut response = shown(cluster, call, code, payload);
+    if let Some(told) = told {
+        response.extensions_mut().insert(told);
+    }
+    response
+}
+
+/// Returns the payload for the tap.
+fn told(call: &Call, payload: &Payload) -> Told {
+    let text = |document: &Value| Told::Document(document.to_string().into());
+    match payload {
+        Payload::Stored(stored) => {
+            Told::Document(Cluster::bytes(stored, &call.kind, &call.version))
+        }
+        Payload::Object(object) => text(object),
+        Payload::Document(document) => match document.get("items").and_then(Value::as_array) {
+            Some(items) => Told::List {
+                items: items.len(),
+                revision: list_version(document).unwrap_or_default(),
+            },
+            None => text(document),
+        },
+    }
+}
+
+/// Returns the resource version of a list.
+fn list_version(list: &Value) -> Option<u64> {
+    let version = list.pointer("/metadata/resourceVersion")?;
+    version.as_str()?.parse().ok()
+}
+
+fn shown(cluster: &Cluster, call: &Call, code: u16, payload: Payload) -> Response<Body> {
     let document = match payload {
         Payload::Document(document) => return encoded(call.accepted, code, &document),
         Payload::Stored(stored) if call.accepted == Accepted::default() => {

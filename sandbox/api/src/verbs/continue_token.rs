@@ -12,15 +12,19 @@ pub struct ContinueToken {
     v: String,
     rv: i64,
     start: String,
+    /// The number of objects from there on, if no selectors limit them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<usize>,
 }
 
 impl ContinueToken {
     /// Returns the token of the page after `last` of a list at `revision`.
-    pub fn after(last: &Key, revision: u64) -> Self {
+    pub fn after(last: &Key, revision: u64, left: Option<usize>) -> Self {
         Self {
             v: "meta.k8s.io/v1".to_owned(),
             rv: i64::try_from(revision).unwrap_or(i64::MAX),
             start: format!("{}/{}", last.namespace, last.name),
+            left,
         }
     }
 
@@ -39,6 +43,7 @@ impl ContinueToken {
     pub(crate) fn of_the_present(&self) -> Self {
         Self {
             rv: -1,
+            left: None,
             ..self.clone()
         }
     }
@@ -48,10 +53,15 @@ impl ContinueToken {
         u64::try_from(self.rv).ok().filter(|revision| *revision > 0)
     }
 
-    /// Returns `true` if an object comes after the last one of the previous page.
-    pub(crate) fn precedes(&self, key: &Key) -> bool {
+    /// Returns the last object of the previous page.
+    pub(crate) fn last(&self) -> Key {
         let (namespace, name) = self.start.split_once('/').unwrap_or_default();
-        *key > Key::new(Some(namespace), name)
+        Key::new(Some(namespace), name)
+    }
+
+    /// Returns the number of objects from here on, if it is known.
+    pub(crate) fn left(&self) -> Option<usize> {
+        self.left
     }
 }
 
@@ -63,13 +73,14 @@ mod tests {
 
     #[test]
     fn tokens_survive_a_round_trip() {
-        let token = ContinueToken::after(&Key::new(Some("a"), "b"), 7);
+        let last = Key::new(Some("a"), "b");
+        let token = ContinueToken::after(&last, 7, Some(3));
         let read = ContinueToken::decode(&token.encode()).unwrap();
         assert_eq!(read, token);
         assert_eq!(read.revision(), Some(7));
-        assert!(read.precedes(&Key::new(Some("a"), "c")));
-        assert!(!read.precedes(&Key::new(Some("a"), "b")));
-        assert_eq!(read.of_the_present().revision(), None);
+        assert_eq!((read.last(), read.left()), (last, Some(3)));
+        let present = read.of_the_present();
+        assert_eq!((present.revision(), present.left()), (None, None));
     }
 
     proptest! {

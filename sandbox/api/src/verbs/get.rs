@@ -4,13 +4,27 @@ use super::{Call, Payload};
 use crate::call::parse_version;
 use crate::cluster::{Cluster, collection};
 use crate::status::{ApiError, Result};
+use crate::view;
 
 impl Cluster {
-    /// Returns the object of the call.
-    pub fn get(&self, call: &Call) -> Result<Payload> {
-        if let Some(version) = &call.options.resource_version {
+    /// Returns the object of the call, from the cache if a version is given.
+    pub async fn get(&self, call: &Call) -> Result<Payload> {
+        let Some(version) = &call.options.resource_version else {
+            return self.get_present(call);
+        };
+        let wanted = parse_version(version)?;
+        let reached = call.reader.reach(&self.views, &self.store, wanted).await?;
+        let Some(revision) = reached else {
             self.check_not_too_new(version)?;
-        }
+            return self.get_present(call);
+        };
+        view::get(&self.store, &collection(&call.kind), &call.key(), revision)
+            .map(Payload::Stored)
+            .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))
+    }
+
+    /// Returns the current object of the call.
+    pub(crate) fn get_present(&self, call: &Call) -> Result<Payload> {
         self.store
             .get(&collection(&call.kind), &call.key())
             .map(Payload::Stored)
@@ -31,14 +45,7 @@ impl Cluster {
         let wanted = parse_version(version)?;
         let present = self.store.revision();
         if wanted > present {
-            let error = ApiError::timeout(
-                format!("Too large resource version: {wanted}, current: {present}"),
-                1,
-            );
-            return Err(error.with_causes(serde_json::json!([{
-                "reason": "ResourceVersionTooLarge",
-                "message": "Too large resource version",
-            }])));
+            return Err(view::too_large(wanted, present));
         }
         Ok(wanted)
     }

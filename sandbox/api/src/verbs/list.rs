@@ -15,7 +15,8 @@ use crate::cluster::{Cluster, collection};
 use crate::request::options::{Options, VersionMatch};
 use crate::respond::Page;
 use crate::status::{ApiError, Result};
-use crate::store::{Key, Snapshot, Stored};
+use crate::store::{Key, Range, Snapshot, Stored};
+use crate::view;
 
 /// Number of objects whose selectors are evaluated at once.
 const AT_ONCE: usize = 256;
@@ -109,116 +110,198 @@ impl Filter {
 }
 
 impl Cluster {
-    /// Returns the objects that the call selects.
+    /// Returns the objects that the call selects. Only a page of them is looked at, as far as selectors
+    /// allow.
     pub async fn list(&self, call: &Call) -> Result<Page> {
         check_options(&call.options)?;
         let filter = Filter::of(call)?;
-        let (snapshot, token) = self.snapshot(call)?;
-        let candidates: Vec<Arc<Stored>> = snapshot
-            .objects
-            .into_iter()
-            .filter(|stored| {
-                token
-                    .as_ref()
-                    .is_none_or(|token| token.precedes(&stored.key))
-            })
-            .filter(|stored| filter.matches_key(&stored.key))
-            .collect();
-        // Selectors match objects in the version of the call; without selectors, only one page is
-        // converted.
-        let candidates = if filter.selects_all() {
-            candidates
+        let limit = limit(&call.options);
+        // One more than the page shows whether there are others.
+        let wanted = limit.saturating_add(1);
+        let most = if filter.selects_all() {
+            wanted
         } else {
-            self.all_in_version(candidates, &call.kind, &call.version)
-                .await?
+            wanted.max(AT_ONCE)
         };
-        let mut page = page(call, &filter, snapshot.revision, candidates).await;
-        page.items = self
-            .all_in_version(page.items, &call.kind, &call.version)
-            .await?;
-        Ok(page)
+        let token = token(&call.options)?;
+        let after = token.as_ref().map(ContinueToken::last);
+        let range = Range {
+            namespace: call.namespace.as_deref(),
+            after: after.as_ref(),
+            most,
+        };
+        let mut part = self.snapshot(call, token.as_ref(), range).await?;
+        let revision = part.revision;
+        let mut items = Vec::new();
+        loop {
+            let last = part.objects.last().filter(|_| part.objects.len() == most);
+            let last = last.map(|last| last.key.clone());
+            self.select(call, &filter, part.objects, wanted, &mut items)
+                .await?;
+            let Some(last) = last.filter(|_| items.len() < wanted) else {
+                break;
+            };
+            let after = Some(&last);
+            let rest = Range { after, ..range };
+            let next = self.store.list_at(&collection(&call.kind), rest, revision);
+            part = next.map_err(|_| expired_token(&ContinueToken::after(&last, revision, None)))?;
+        }
+        self.page(call, &filter, token.as_ref(), revision, items)
+            .await
     }
 
-    /// Returns the objects at the requested revision.
-    fn snapshot(&self, call: &Call) -> Result<(Snapshot, Option<ContinueToken>)> {
+    /// Adds the matching candidates up to a number. Selectors match objects in the version of the call.
+    /// Other tasks run while selectors are evaluated.
+    async fn select(
+        &self,
+        call: &Call,
+        filter: &Filter,
+        candidates: Vec<Arc<Stored>>,
+        wanted: usize,
+        items: &mut Vec<Arc<Stored>>,
+    ) -> Result<()> {
+        let candidates = candidates
+            .into_iter()
+            .filter(|stored| filter.matches_key(&stored.key));
+        if filter.selects_all() {
+            items.extend(candidates);
+            return Ok(());
+        }
+        let candidates = self.all_in_version(candidates.collect(), &call.kind, &call.version);
+        for (at, stored) in candidates.await?.into_iter().enumerate() {
+            if at % AT_ONCE == AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
+            if items.len() == wanted {
+                break;
+            }
+            if filter.matches(&call.kind, &stored) {
+                items.push(stored);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the page of these items. The last one belongs to the next page if there are more than the
+    /// limit.
+    async fn page(
+        &self,
+        call: &Call,
+        filter: &Filter,
+        token: Option<&ContinueToken>,
+        revision: u64,
+        mut items: Vec<Arc<Stored>>,
+    ) -> Result<Page> {
+        let limit = limit(&call.options);
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        let last = items.last().filter(|_| has_more);
+        // With selectors, a real server does not count the remaining objects.
+        let remaining = last.filter(|_| filter.selects_all()).and_then(|last| {
+            let known = token.and_then(ContinueToken::left);
+            known
+                .map(|left| left.saturating_sub(items.len()))
+                .or_else(|| {
+                    let range = Range {
+                        after: Some(&last.key),
+                        ..call.namespace.as_deref().into()
+                    };
+                    let counted = self
+                        .store
+                        .count_at(&collection(&call.kind), range, revision);
+                    counted.ok()
+                })
+        });
+        let continue_token =
+            last.map(|last| ContinueToken::after(&last.key, revision, remaining).encode());
+        // A real server has no such field in lists of custom resources.
+        let shard = filter.shards.as_ref().filter(|_| !call.kind.is_custom());
+        let shard = shard.map(ToString::to_string);
+        let items = self
+            .all_in_version(items, &call.kind, &call.version)
+            .await?;
+        Ok(Page {
+            revision,
+            items,
+            continue_token,
+            remaining,
+            shard,
+        })
+    }
+
+    /// Returns the objects of a range at the requested revision. Lists without a version are consistent:
+    /// they are not read from a lagging cache.
+    async fn snapshot(
+        &self,
+        call: &Call,
+        token: Option<&ContinueToken>,
+        range: Range<'_>,
+    ) -> Result<Snapshot> {
         let collection = collection(&call.kind);
-        let namespace = call.namespace.as_deref();
-        if let Some(text) = &call.options.continue_token {
-            let token = ContinueToken::decode(text).ok_or_else(|| {
-                ApiError::bad_request("continue key is not valid: the token is malformed")
-            })?;
-            let snapshot = match token.revision() {
-                None => self.store.list(&collection, namespace),
-                Some(revision) => self
-                    .store
-                    .list_at(&collection, namespace, revision)
-                    .map_err(|_| expired_token(&token))?,
-            };
-            return Ok((snapshot, Some(token)));
+        if let Some(token) = token {
+            return Ok(match token.revision() {
+                None => self.store.list(&collection, range),
+                Some(revision) => {
+                    self.reached(call, revision).await?;
+                    self.store
+                        .list_at(&collection, range, revision)
+                        .map_err(|_| expired_token(token))?
+                }
+            });
         }
         let wanted = match call.options.resource_version.as_deref() {
-            None | Some("0") => return Ok((self.store.list(&collection, namespace), None)),
-            Some(version) => self.check_not_too_new(version)?,
+            None => return Ok(self.store.list(&collection, range)),
+            Some(version) => parse_version(version)?,
         };
+        let reached = self.reached(call, wanted).await?;
         let exact = match call.options.version_match {
             Some(VersionMatch::Exact) => true,
             Some(VersionMatch::NotOlderThan) => false,
-            None => call.options.limit.is_some(), // the behaviour of servers without this parameter
+            // The behaviour of servers without this parameter.
+            None => call.options.limit.is_some() && wanted > 0,
         };
         if !exact {
-            return Ok((self.store.list(&collection, namespace), None));
+            return Ok(match reached {
+                Some(revision) => view::list(&self.store, &collection, range, revision),
+                None => self.store.list(&collection, range),
+            });
         }
-        let snapshot = self
-            .store
-            .list_at(&collection, namespace, wanted)
-            .map_err(|expired| {
-                ApiError::expired(format!(
-                    "The resourceVersion for the provided list is too old: {wanted} (oldest is {})",
-                    expired.oldest
-                ))
-            })?;
-        Ok((snapshot, None))
+        let listed = self.store.list_at(&collection, range, wanted);
+        listed.map_err(|expired| {
+            ApiError::expired(format!(
+                "The resourceVersion for the provided list is too old: {wanted} (oldest is {})",
+                expired.oldest
+            ))
+        })
+    }
+
+    /// Waits until the cache has reached a version. Returns its position; `None` if it is up to date.
+    async fn reached(&self, call: &Call, wanted: u64) -> Result<Option<u64>> {
+        let reached = call.reader.reach(&self.views, &self.store, wanted).await?;
+        let present = self.store.revision();
+        if reached.is_none() && wanted > present {
+            return Err(view::too_large(wanted, present));
+        }
+        Ok(reached)
     }
 }
 
-/// Returns the first page of the matching candidates. Other tasks run while selectors are
-/// evaluated.
-async fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>>) -> Page {
-    // A real server has no such field in lists of custom resources.
-    let shard = filter.shards.as_ref().filter(|_| !call.kind.is_custom());
-    let shard = shard.map(ToString::to_string);
-    let limit = call.options.limit.map_or(usize::MAX, |limit| {
+/// Returns the largest number of objects on a page.
+fn limit(options: &Options) -> usize {
+    options.limit.map_or(usize::MAX, |limit| {
         usize::try_from(limit).unwrap_or(usize::MAX)
+    })
+}
+
+/// Returns the continue token of a call.
+fn token(options: &Options) -> Result<Option<ContinueToken>> {
+    let token = options.continue_token.as_deref().map(|text| {
+        let token = ContinueToken::decode(text);
+        token.ok_or_else(|| {
+            ApiError::bad_request("continue key is not valid: the token is malformed")
+        })
     });
-    let selects_all = filter.selects_all();
-    let mut items = Vec::new();
-    let mut left = 0;
-    for (at, stored) in candidates.into_iter().enumerate() {
-        if !selects_all && at % AT_ONCE == AT_ONCE - 1 {
-            tokio::task::yield_now().await;
-        }
-        if !filter.matches(&call.kind, &stored) {
-            continue;
-        }
-        if items.len() < limit {
-            items.push(stored);
-            continue;
-        }
-        left += 1;
-        if !selects_all {
-            break; // with selectors, a real server does not count the remaining objects
-        }
-    }
-    let more = items.last().filter(|_| left > 0);
-    let continue_token = more.map(|last| ContinueToken::after(&last.key, revision).encode());
-    let remaining = (left > 0 && selects_all).then_some(left);
-    Page {
-        revision,
-        items,
-        continue_token,
-        remaining,
-        shard,
-    }
+    token.transpose()
 }
 
 /// Returns the error of a continue token whose revision is compacted. The response contains a token

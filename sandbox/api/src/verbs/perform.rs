@@ -33,13 +33,13 @@ pub async fn perform(
         Some(other) => return action(cluster, call, other, verb, headers, body).await,
     }
     let (code, payload) = match verb {
-        Verb::Get => (200, cluster.get(call)?),
+        Verb::Get => (200, cluster.get(call).await?),
         Verb::List => {
             let page = cluster.list(call).await?;
             return Ok(respond::list(cluster, call, page).await);
         }
         Verb::Watch => {
-            let watcher = cluster.watch(call)?;
+            let watcher = cluster.watch(call).await?;
             let mut response = respond::empty(200);
             *response.body_mut() = Body::stream(watcher.into_stream());
             response.extensions_mut().insert(Unending);

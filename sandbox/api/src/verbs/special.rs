@@ -86,7 +86,7 @@ impl Cluster {
 
     /// Handles `POST …/serviceaccounts/NAME/token`: issues a token of the service account.
     pub(crate) fn issue_token(&self, call: &Call, request: &Value) -> Result<Payload> {
-        let Payload::Stored(account) = self.get(call)? else {
+        let Payload::Stored(account) = self.get_present(call)? else {
             return Err(ApiError::no_such_path());
         };
         let account = account.value();

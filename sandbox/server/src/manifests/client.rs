@@ -116,7 +116,8 @@ fn unexpected(message: &str) -> Rejection {
 }
 
 /// Escapes all characters that are special in paths.
-pub(super) fn segment(text: &str) -> String {
+#[doc(hidden)] // For other clients in process.
+pub fn segment(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_') {

@@ -19,6 +19,8 @@ mod yaml;
 
 use std::path::PathBuf;
 
+#[doc(hidden)]
+pub use self::client::segment;
 pub use self::error::Error;
 pub use self::loading::{Loaded, dropped_owners};
 

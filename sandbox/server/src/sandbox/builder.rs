@@ -12,6 +12,7 @@ use kopf_sandbox_api::cluster::controllers::Controller;
 use kopf_sandbox_api::cluster::workloads::Workloads;
 use kopf_sandbox_api::fault::{Command, Faults};
 use kopf_sandbox_api::store::{Store, Window};
+use kopf_sandbox_api::tap::{Tap, Tapped};
 use kopf_sandbox_kinds::builtin::builtin;
 use kopf_sandbox_schema::rights::UserInfo;
 use kopf_sandbox_simulation::{Scripts, Simulation, Simulator};
@@ -49,6 +50,7 @@ pub struct Builder {
     shards: bool,
     data: Option<PathBuf>,
     simulation: Option<Simulation>,
+    tap: Option<Arc<dyn Tap>>,
 }
 
 impl fmt::Debug for Builder {
@@ -69,7 +71,7 @@ impl fmt::Debug for Builder {
             .field("shards", &self.shards)
             .field("data", &self.data)
             .field("simulation", &self.simulation)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -85,6 +87,7 @@ impl Builder {
             shards: true,
             data: None,
             simulation: None,
+            tap: None,
         }
     }
 
@@ -247,6 +250,29 @@ impl Builder {
         self
     }
 
+    /// Observes and steers all requests, watch events and changes; see [`tap`](crate::tap).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use kopf_sandbox::Sandbox;
+    /// use kopf_sandbox::tap::{Commit, Tap};
+    ///
+    /// struct Printer;
+    ///
+    /// impl Tap for Printer {
+    ///     fn on_commit(&self, commit: &Commit) {
+    ///         println!("{}: {}", commit.revision, commit.object.name());
+    ///     }
+    /// }
+    ///
+    /// let builder = Sandbox::builder().tap(Arc::new(Printer));
+    /// # let _ = builder;
+    /// ```
+    pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+
     /// Starts the sandbox. Must be called inside of a tokio runtime. With a [data](Self::data)
     /// folder, blocks until that is read.
     ///
@@ -272,7 +298,11 @@ impl Builder {
             access.add_token(&token, user);
         }
         let faults = Faults::new(seed);
-        let (store, recovered) = open_store(self.data, self.window)?;
+        let (mut store, recovered) = open_store(self.data, self.window)?;
+        let tapped = self.tap.map(Tapped::new);
+        if let Some(tapped) = &tapped {
+            store.observe(Arc::new(tapped.clone()));
+        }
         let mut cluster = Cluster::new(
             store,
             clock,
@@ -284,6 +314,7 @@ impl Builder {
             builtin(),
         );
         cluster.rbac = self.rbac;
+        cluster.tap = tapped;
         cluster.shards = self.shards;
         let scripts = Scripts::default();
         let simulator = |simulation| Arc::new(Simulator::new(simulation, scripts.clone()));
@@ -300,20 +331,14 @@ impl Builder {
             simulator.start(&cluster);
         }
         let weak = Arc::downgrade(&cluster);
+        faults.set_revision(move || weak.upgrade().map_or(0, |cluster| cluster.store.revision()));
+        let weak = Arc::downgrade(&cluster);
         let commands = faults.subscribe(move |command| {
             if let (Command::Compact, Some(cluster)) = (command, weak.upgrade()) {
                 cluster.store.compact();
             }
         });
-        let mut tasks = JoinSet::new();
-        let pumped = Arc::clone(&cluster);
-        tasks.spawn_on(async move { pumped.store.pump().await }, &runtime);
-        for controller in Controller::ALL {
-            tasks.spawn_on(Arc::clone(&cluster).run_controller(controller), &runtime);
-        }
-        if let Some(simulator) = simulator {
-            tasks.spawn_on(simulator.run(Arc::clone(&cluster)), &runtime);
-        }
+        let tasks = run(&cluster, simulator, &runtime);
         Ok(Sandbox {
             cluster,
             scripts,
@@ -321,6 +346,24 @@ impl Builder {
             tasks,
         })
     }
+}
+
+/// Starts the tasks of a sandbox.
+fn run(
+    cluster: &Arc<Cluster>,
+    simulator: Option<Arc<Simulator>>,
+    runtime: &tokio::runtime::Handle,
+) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let pumped = Arc::clone(cluster);
+    tasks.spawn_on(async move { pumped.store.pump().await }, runtime);
+    for controller in Controller::ALL {
+        tasks.spawn_on(Arc::clone(cluster).run_controller(controller), runtime);
+    }
+    if let Some(simulator) = simulator {
+        tasks.spawn_on(simulator.run(Arc::clone(cluster)), runtime);
+    }
+    tasks
 }
 
 /// Returns the store of a new sandbox and the content of its folder.

@@ -33,6 +33,9 @@ pub struct Listen {
     pub port: u16,
     /// Additional names for the server's certificate, beside `localhost` and the address.
     pub names: Vec<String>,
+    /// The name of the endpoint, by which a [tap](crate::tap) and [views](crate::view) distinguish the
+    /// listeners of a sandbox; `main` by default.
+    pub endpoint: String,
 }
 
 impl Default for Listen {
@@ -41,6 +44,7 @@ impl Default for Listen {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 0,
             names: Vec::new(),
+            endpoint: "main".to_owned(),
         }
     }
 }
@@ -69,7 +73,7 @@ impl Listening {
         let admin = authority
             .admin()
             .map_err(|error| Error::Certificates(error.into()))?;
-        let endpoint = Endpoint::new(Arc::clone(cluster));
+        let endpoint = Endpoint::new(Arc::clone(cluster), &listen.endpoint);
         let listener = Listener::bind(address, tls, endpoint, Settings::default())
             .await
             .map_err(|source| Error::Listen { address, source })?;
@@ -140,9 +144,31 @@ impl Listening {
             .map_err(|source| Error::Listen { address, source })
     }
 
-    /// Closes the port and all connections.
+    /// Closes the port and all its connections. Other listeners of the sandbox are not affected.
     pub async fn shutdown(self) {
-        self.cluster.faults.kill_watches();
         self.listener.shut_down(GRACE).await;
+    }
+
+    /// Closes the port and resets all its connections immediately, like a server that is killed.
+    /// Other listeners of the sandbox are not affected.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use kopf_sandbox::{Listen, Sandbox};
+    ///
+    /// let sandbox = Sandbox::builder().build()?;
+    /// let first = sandbox.listen(Listen::default()).await?;
+    /// let mut second = Listen::default();
+    /// second.endpoint = "second".to_owned();
+    /// let second = sandbox.listen(second).await?;
+    /// first.kill().await;
+    /// # second.shutdown().await;
+    /// # sandbox.shutdown().await;
+    /// # Ok(()) }
+    /// ```
+    pub async fn kill(self) {
+        self.listener.connections().reset_all();
+        self.listener.shut_down(Duration::ZERO).await;
     }
 }

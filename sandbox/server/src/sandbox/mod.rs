@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 pub use self::builder::Builder;
 pub use self::listening::{Listen, Listening};
 use crate::service::Service;
+use crate::view::Views;
 
 /// An error of building a sandbox or listening.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +85,11 @@ impl Sandbox {
     /// Returns the faults of this sandbox; none by default.
     pub fn faults(&self) -> &Faults {
         &self.cluster.faults
+    }
+
+    /// Returns the views of clients whose server lags; see [`view`](crate::view).
+    pub fn views(&self) -> Views {
+        Views::new(Arc::clone(&self.cluster))
     }
 
     /// Returns the answers of simulated containers; `None` if pods are not simulated.

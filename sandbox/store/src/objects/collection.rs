@@ -1,6 +1,6 @@
 //! The objects of one kind, in the order of lists.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Expired;
-use super::log::{Log, Reader};
+use super::log::{Entry, Log, Reader};
 use super::watchers::Watchers;
 
 /// Namespace (empty for cluster-scoped objects) and name, in the order of lists.
@@ -129,6 +129,35 @@ impl<K> Stored<K> {
     }
 }
 
+/// The objects of a collection that a list contains.
+#[derive(Debug, Clone, Copy)]
+pub struct Range<'a> {
+    /// The namespace; `None` for all.
+    pub namespace: Option<&'a str>,
+    /// The last object before the range; `None` to begin with the first one.
+    pub after: Option<&'a Key>,
+    /// The largest number of objects.
+    pub most: usize,
+}
+
+impl<'a> From<Option<&'a str>> for Range<'a> {
+    /// Returns all objects of a namespace.
+    fn from(namespace: Option<&'a str>) -> Self {
+        Self {
+            namespace,
+            after: None,
+            most: usize::MAX,
+        }
+    }
+}
+
+impl Range<'_> {
+    fn contains(&self, key: &Key) -> bool {
+        self.namespace.is_none_or(|name| *key.namespace == *name)
+            && self.after.is_none_or(|after| key > after)
+    }
+}
+
 /// Objects at one revision, in order.
 #[derive(Debug)]
 pub struct Snapshot<K> {
@@ -156,44 +185,84 @@ impl<K> Collection<K> {
         }
     }
 
-    pub(crate) fn range(&self, namespace: Option<&str>) -> Vec<Arc<Stored<K>>> {
-        let Some(namespace) = namespace else {
-            return self.objects.values().cloned().collect();
-        };
-        let from = Key::new(Some(namespace), "");
-        self.objects
-            .range((Bound::Included(from), Bound::Unbounded))
-            .take_while(|(key, _)| &*key.namespace == namespace)
-            .map(|(_, stored)| Arc::clone(stored))
-            .collect()
+    /// Returns the current objects of a range.
+    pub(crate) fn range(&self, range: &Range<'_>) -> Vec<Arc<Stored<K>>> {
+        self.within(range).take(range.most).cloned().collect()
     }
 
     /// Returns the range at `revision`, by reverting the changes since then.
     pub(crate) fn range_at(
         &self,
-        namespace: Option<&str>,
+        range: &Range<'_>,
         revision: u64,
     ) -> Result<Vec<Arc<Stored<K>>>, Expired> {
         let since = self.log.after(revision, usize::MAX, Reader::New)?;
         if since.is_empty() {
-            return Ok(self.range(namespace));
+            return Ok(self.range(range));
         }
-        let mut before: HashMap<&Key, Option<&Arc<Stored<K>>>> = HashMap::new();
-        for entry in &since {
+        let before = Before::of(&since);
+        let unchanged = self.within(range).filter(|stored| !before.knows(stored));
+        let objects = merged(unchanged, before.restored(range));
+        Ok(objects.take(range.most).cloned().collect())
+    }
+
+    /// Returns the number of objects in a range at `revision`, without regard to its limit.
+    pub(crate) fn count_at(&self, range: &Range<'_>, revision: u64) -> Result<usize, Expired> {
+        let since = self.log.after(revision, usize::MAX, Reader::New)?;
+        let before = Before::of(&since);
+        let unchanged = self.within(range).filter(|stored| !before.knows(stored));
+        Ok(unchanged.count() + before.restored(range).count())
+    }
+
+    /// Returns the current objects of a range, without regard to its limit.
+    fn within<'a>(&'a self, range: &Range<'a>) -> impl Iterator<Item = &'a Arc<Stored<K>>> {
+        let namespace = range.namespace;
+        let from = match (range.after, namespace) {
+            (Some(after), _) => Bound::Excluded(after.clone()),
+            (None, Some(namespace)) => Bound::Included(Key::new(Some(namespace), "")),
+            (None, None) => Bound::Unbounded,
+        };
+        self.objects
+            .range((from, Bound::Unbounded))
+            .map(|(_, stored)| stored)
+            .take_while(move |stored| namespace.is_none_or(|name| *stored.key.namespace == *name))
+    }
+}
+
+/// The states of changed objects before their changes.
+struct Before<'a, K>(BTreeMap<&'a Key, Option<&'a Arc<Stored<K>>>>);
+
+impl<'a, K> Before<'a, K> {
+    fn of(since: &'a [Arc<Entry<K>>]) -> Self {
+        let mut before = BTreeMap::new();
+        for entry in since {
             before
                 .entry(&entry.object.key)
                 .or_insert(entry.previous.as_ref());
         }
-        let unchanged = self
-            .range(namespace)
-            .into_iter()
-            .filter(|s| !before.contains_key(&s.key));
-        let restored = before
-            .values()
-            .filter_map(|stored| stored.cloned())
-            .filter(|stored| namespace.is_none_or(|wanted| &*stored.key.namespace == wanted));
-        let mut objects: Vec<Arc<Stored<K>>> = unchanged.chain(restored).collect();
-        objects.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(objects)
+        Self(before)
     }
+
+    fn knows(&self, stored: &Stored<K>) -> bool {
+        self.0.contains_key(&stored.key)
+    }
+
+    /// Returns the objects of a range that existed, in order.
+    fn restored(&self, range: &Range<'_>) -> impl Iterator<Item = &'a Arc<Stored<K>>> {
+        let existed = self.0.values().filter_map(|stored| *stored);
+        existed.filter(|stored| range.contains(&stored.key))
+    }
+}
+
+/// Merges two sequences in the order of their keys.
+fn merged<'a, K: 'a>(
+    one: impl Iterator<Item = &'a Arc<Stored<K>>>,
+    other: impl Iterator<Item = &'a Arc<Stored<K>>>,
+) -> impl Iterator<Item = &'a Arc<Stored<K>>> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some(first), Some(second)) if second.key < first.key => other.next(),
+        (Some(_), _) => one.next(),
+        (None, _) => other.next(),
+    })
 }

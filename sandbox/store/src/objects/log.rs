@@ -7,19 +7,24 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::Instant;
 
-use super::collection::Stored;
+use super::collection::{Key, Stored};
 use super::{Expired, Window};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The type of a change of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
+    /// The object was created.
     Added,
+    /// The object was changed.
     Modified,
+    /// The object was deleted.
     Deleted,
 }
 
 impl Change {
-    /// Returns the `type` of the watch event.
+    /// Returns the `type` of the watch event, e.g. `ADDED`.
     pub fn event_type(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -35,6 +40,8 @@ pub struct Entry<K> {
     /// The object after the change; for a deletion, its last state.
     pub object: Arc<Stored<K>>,
     pub previous: Option<Arc<Stored<K>>>,
+    /// The time of the change, or of the creation of this entry from another.
+    pub(super) committed: Instant,
     /// The serialised event for plain watchers, created once for all of them.
     frame: OnceLock<Bytes>,
     labels: OnceLock<(Value, Value)>,
@@ -60,6 +67,7 @@ impl<K> Entry<K> {
             change,
             object,
             previous,
+            committed: Instant::now(),
             frame: OnceLock::new(),
             labels: OnceLock::new(),
         })
@@ -197,6 +205,32 @@ impl<K> Log<K> {
             self.forget_oldest();
         }
         self.forgotten = self.forgotten.max(revision);
+    }
+
+    /// Returns the first entry whose time is not shown. Times increase with the revisions.
+    pub(crate) fn first_hidden(&self, is_shown: impl Fn(Instant) -> bool) -> Option<&Entry<K>> {
+        let first = self
+            .entries
+            .partition_point(|entry| is_shown(entry.committed));
+        self.entries.get(first).map(AsRef::as_ref)
+    }
+
+    /// Returns the first change of an object after a revision.
+    pub(crate) fn next_change_of(
+        &self,
+        key: &Key,
+        revision: u64,
+    ) -> Result<Option<&Arc<Entry<K>>>, Expired> {
+        if revision < self.forgotten {
+            return Err(Expired {
+                oldest: self.forgotten,
+            });
+        }
+        let start = self
+            .entries
+            .partition_point(|entry| entry.revision() <= revision);
+        let mut later = self.entries.range(start..);
+        Ok(later.find(|entry| entry.object.key == *key))
     }
 
     pub(crate) fn after(

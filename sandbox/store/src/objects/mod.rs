@@ -6,6 +6,7 @@
 //! while it holds its lock.
 
 mod collection;
+mod feed;
 mod log;
 #[cfg(test)]
 mod tests;
@@ -18,9 +19,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use self::collection::Collection;
-pub use self::collection::{Key, Snapshot, Stored};
+pub use self::collection::{Key, Range, Snapshot, Stored};
+use self::feed::Feed;
+pub use self::feed::{Commit, Observer};
 use self::log::Log;
 pub use self::log::{Change, Entry, Reader, event_line, labels_of, uid_of};
 pub use self::watchers::Subscription;
@@ -148,6 +152,8 @@ pub struct Store<K> {
     dirty: Notify,
     /// Keeps changes on disk, if they are durable.
     journal: Option<Journal>,
+    /// Passes changes to an observer, if there is one.
+    feed: Option<Feed<K>>,
 }
 
 #[derive(Debug)]
@@ -197,7 +203,13 @@ impl<K> Store<K> {
             window,
             dirty: Notify::new(),
             journal: None,
+            feed: None,
         }
+    }
+
+    /// Passes all later changes to an observer.
+    pub fn observe(&mut self, observer: Arc<dyn Observer<K>>) {
+        self.feed = Some(Feed::new(observer));
     }
 
     /// Returns a store with a journal. `revision` is that of the last change in it.
@@ -280,6 +292,20 @@ impl<K> Store<K> {
         object: Value,
         parents: &[Parent],
     ) -> Result<Arc<Stored<K>>, Unexpected> {
+        let stored = self.put_now(collection, key, expect, kind, object, parents)?;
+        self.announce();
+        Ok(stored)
+    }
+
+    fn put_now(
+        &self,
+        collection: &Arc<str>,
+        key: &Key,
+        expect: Expect,
+        kind: &Arc<K>,
+        object: Value,
+        parents: &[Parent],
+    ) -> Result<Arc<Stored<K>>, Unexpected> {
         let terminating = terminates(&object);
         let version = version_of(&object);
         let mut inner = self.lock();
@@ -328,18 +354,43 @@ impl<K> Store<K> {
         } else {
             Change::Added
         };
-        place.log.push(
-            Entry::new(change, Arc::clone(&stored), previous),
-            self.window,
-        );
+        let entry = Entry::new(change, Arc::clone(&stored), previous);
+        self.queue(collection, &entry);
+        place.log.push(entry, self.window);
         inner.revision = revision;
         inner.dirty.insert(Arc::clone(collection));
-        self.dirty.notify_one();
         Ok(stored)
+    }
+
+    /// Queues a change for the observer. Called under the lock.
+    fn queue(&self, collection: &Arc<str>, entry: &Arc<Entry<K>>) {
+        if let Some(feed) = &self.feed {
+            feed.push(collection, entry);
+        }
+    }
+
+    /// Tells the observer and the watchers about changes. Called without the lock.
+    fn announce(&self) {
+        if let Some(feed) = &self.feed {
+            feed.deliver();
+        }
+        self.dirty.notify_one();
     }
 
     /// Removes an object of the expected revision. `last` is its final state in the DELETED event.
     pub fn remove(
+        &self,
+        collection: &Arc<str>,
+        key: &Key,
+        expected: u64,
+        last: Value,
+    ) -> Result<Arc<Stored<K>>, Unexpected> {
+        let stored = self.remove_now(collection, key, expected, last)?;
+        self.announce();
+        Ok(stored)
+    }
+
+    fn remove_now(
         &self,
         collection: &Arc<str>,
         key: &Key,
@@ -375,22 +426,20 @@ impl<K> Store<K> {
             place: journal_place(collection, key),
             revision,
         });
-        place.log.push(
-            Entry::new(Change::Deleted, Arc::clone(&stored), Some(previous)),
-            self.window,
-        );
+        let entry = Entry::new(Change::Deleted, Arc::clone(&stored), Some(previous));
+        self.queue(collection, &entry);
+        place.log.push(entry, self.window);
         inner.dirty.insert(Arc::clone(collection));
-        self.dirty.notify_one();
         Ok(stored)
     }
 
-    /// Returns the current objects of a collection (of one namespace, if given).
-    pub fn list(&self, collection: &str, namespace: Option<&str>) -> Snapshot<K> {
+    /// Returns the current objects of a collection, or of a range.
+    pub fn list<'a>(&self, collection: &str, range: impl Into<Range<'a>>) -> Snapshot<K> {
         let inner = self.lock();
         let objects = inner
             .collections
             .get(collection)
-            .map(|place| place.range(namespace))
+            .map(|place| place.range(&range.into()))
             .unwrap_or_default();
         Snapshot {
             revision: inner.revision,
@@ -399,15 +448,15 @@ impl<K> Store<K> {
     }
 
     /// Returns the objects of a collection at a past revision.
-    pub fn list_at(
+    pub fn list_at<'a>(
         &self,
         collection: &str,
-        namespace: Option<&str>,
+        range: impl Into<Range<'a>>,
         revision: u64,
     ) -> Result<Snapshot<K>, Expired> {
         let inner = self.lock();
         let objects = match inner.collections.get(collection) {
-            Some(place) => place.range_at(namespace, revision)?,
+            Some(place) => place.range_at(&range.into(), revision)?,
             None if revision < inner.floor => {
                 return Err(Expired {
                     oldest: inner.floor,
@@ -416,6 +465,53 @@ impl<K> Store<K> {
             None => Vec::new(),
         };
         Ok(Snapshot { revision, objects })
+    }
+
+    /// Returns the number of objects in a range at a past revision, without regard to its limit.
+    pub fn count_at<'a>(
+        &self,
+        collection: &str,
+        range: impl Into<Range<'a>>,
+        revision: u64,
+    ) -> Result<usize, Expired> {
+        match self.lock().collections.get(collection) {
+            Some(place) => place.count_at(&range.into(), revision),
+            None => Ok(0),
+        }
+    }
+
+    /// Returns an object at a past revision.
+    pub fn get_at(
+        &self,
+        collection: &str,
+        key: &Key,
+        revision: u64,
+    ) -> Result<Option<Arc<Stored<K>>>, Expired> {
+        let inner = self.lock();
+        let Some(place) = inner.collections.get(collection) else {
+            return Ok(None);
+        };
+        Ok(match place.log.next_change_of(key, revision)? {
+            Some(entry) => entry.previous.clone(),
+            None => place.objects.get(key).cloned(),
+        })
+    }
+
+    /// Returns the revision up to which all changes are shown by their times, and the time of the first
+    /// one that is not. `is_shown` is monotonic: later changes are not shown before earlier ones.
+    pub fn horizon(&self, is_shown: impl Fn(Instant) -> bool) -> (u64, Option<Instant>) {
+        let inner = self.lock();
+        let logs = inner.collections.values().map(|place| &place.log);
+        let hidden = logs.filter_map(|log| log.first_hidden(&is_shown));
+        match hidden.min_by_key(|entry| entry.revision()) {
+            None => (inner.revision, None),
+            Some(first) => (first.revision() - 1, Some(first.committed)),
+        }
+    }
+
+    /// Returns the revision of the last compaction. Earlier states are not available.
+    pub fn compacted(&self) -> u64 {
+        self.lock().floor
     }
 
     /// Returns up to `most` changes after a revision, for a subscription.
@@ -460,7 +556,7 @@ impl<K> Store<K> {
         Snapshot {
             revision: inner.revision,
             objects: place
-                .map(|place| place.range(namespace))
+                .map(|place| place.range(&namespace.into()))
                 .unwrap_or_default(),
         }
     }

@@ -119,14 +119,48 @@ impl State {
         &self.unreadable
     }
 
-    /// Activates the handlers of the current cause: their records continue, or start now.
+    /// Resets the selected records: the next attempt of their handlers is the first one, for this purpose.
+    pub fn reset(
+        &mut self,
+        purpose: Option<Reason>,
+        is_selected: impl Fn(&HandlerId, &ProgressRecord) -> bool,
+    ) {
+        for entry in &mut self.entries {
+            if is_selected(&entry.id, &entry.record) {
+                entry.record = ProgressRecord {
+                    purpose: purpose.map(|purpose| purpose.as_str().to_owned()),
+                    ..ProgressRecord::default()
+                };
+            }
+        }
+    }
+
+    /// Replaces the record of a handler by what this process knows, which can be newer than the stored one, or
+    /// missing there; `None` for no attempts.
+    pub fn recall(&mut self, id: &HandlerId, known: Option<ProgressRecord>) {
+        let entry = self.entries.iter_mut().find(|entry| entry.id == *id);
+        match (entry, known) {
+            (Some(entry), known) => entry.record = known.unwrap_or_default(),
+            (None, Some(record)) => self.entries.push(Entry {
+                id: Arc::clone(id),
+                record,
+                origin: None,
+                active: false,
+            }),
+            (None, None) => {}
+        }
+    }
+
+    /// Activates the handlers of the current cause: their records continue, or start now. Reconcile
+    /// handlers have no purpose.
     pub fn activate<'a>(
         &mut self,
         ids: impl Iterator<Item = &'a HandlerId>,
-        purpose: Reason,
+        purpose: impl Into<Option<Reason>>,
         now: Timestamp,
     ) {
-        self.purpose = Some(purpose);
+        let purpose = purpose.into();
+        self.purpose = purpose;
         for id in ids {
             if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == *id) {
                 entry.active = true;
@@ -136,7 +170,7 @@ impl State {
                     id: Arc::clone(id),
                     record: ProgressRecord {
                         started: Some(now),
-                        purpose: Some(purpose.as_str().to_owned()),
+                        purpose: purpose.map(|purpose| purpose.as_str().to_owned()),
                         ..ProgressRecord::default()
                     },
                     origin: None,
@@ -287,6 +321,25 @@ impl State {
         for entry in self.entries.iter().filter(|entry| entry.active) {
             if entry.origin.as_ref() != Some(&entry.record) {
                 storage.store(&entry.id, &entry.record, body, patch)?;
+            }
+        }
+        storage.flush()
+    }
+
+    /// Stores the active records of unfinished handlers that have changed, and purges those of finished ones.
+    pub fn store_unfinished(
+        &self,
+        storage: &dyn ProgressStorage,
+        body: &Body,
+        patch: &mut Patch,
+    ) -> Result<(), StorageError> {
+        for entry in self.entries.iter().filter(|entry| entry.active) {
+            if !entry.is_finished() {
+                if entry.origin.as_ref() != Some(&entry.record) {
+                    storage.store(&entry.id, &entry.record, body, patch)?;
+                }
+            } else if entry.origin.is_some() {
+                storage.purge(&entry.id, body, patch)?;
             }
         }
         storage.flush()

@@ -1,5 +1,6 @@
 //! The builder of handlers.
 
+use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,16 +9,17 @@ use kopf_core::filter::Filters;
 use kopf_core::handler::{
     Conversion, ErrorsMode, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
 };
+use kopf_core::resource::Resource;
 use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
 
-use super::kinds::{Delete, ForObjects, ForUpdates, Kind, Resume, Retried};
+use super::kinds::{Delete, ForObjects, ForUpdates, Index, Kind, Resume, Retried};
 use crate::definitions::Definition;
 use crate::extract::{Declared, Front, Rejection};
 use crate::fields::IntoFieldPath;
 use crate::filters::{IntoMetaCriterion, IntoValueCriterion, When};
 use crate::handler::HandlerFunction;
-use crate::indices::IndexTypes;
+use crate::indices::{IndexTypes, Listing};
 use crate::seconds::IntoDuration;
 
 /// A handler with its options, to be added to an operator.
@@ -75,6 +77,8 @@ pub struct AnyHandler {
     pub(crate) conversion: Option<Conversion>,
     param: Option<Param>,
     registry: Option<String>,
+    /// The function and the position of the attribute that declares the handler.
+    pub(crate) attribute: Option<(TypeId, usize)>,
     pub(crate) problems: Vec<String>,
     /// Checks of the functions in options.
     checks: Vec<(String, Check)>,
@@ -115,6 +119,7 @@ impl<K: Kind> HandlerBuilder<K> {
             conversion: None,
             param: None,
             registry: None,
+            attribute: None,
             problems: Vec::new(),
             checks: Vec::new(),
             definition: None,
@@ -449,6 +454,22 @@ impl fmt::Debug for AnyHandler {
     }
 }
 
+/// The function that fills the index of a kind.
+impl From<Listing> for AnyHandler {
+    fn from(listing: Listing) -> Self {
+        let function = HandlerFunction {
+            name: None,
+            id: listing.function,
+            arguments: Vec::new(),
+            run: listing.run,
+            index_types: Some(listing.types),
+        };
+        let selector = Some(listing.select.build());
+        let builder = HandlerBuilder::<Index>::declare(selector, function);
+        builder.id(listing.id).into()
+    }
+}
+
 impl AnyHandler {
     /// Returns the registry.
     pub(crate) fn group(&self) -> Option<&str> {
@@ -476,6 +497,18 @@ impl AnyHandler {
     /// Returns the name and the types of its index, for index functions.
     pub(crate) fn index_types(&self) -> Option<(&str, IndexTypes)> {
         Some((self.name(), self.function.index_types?))
+    }
+
+    /// Returns the arguments that list the objects of a kind, with their names.
+    pub(crate) fn listings(&self) -> impl Iterator<Item = (&'static str, Listing)> {
+        self.function.listings()
+    }
+
+    /// Returns `true` if the operator has a stream of this resource because of this handler.
+    pub(crate) fn watches(&self, resource: &Resource) -> bool {
+        let selectors = self.selector.iter().chain(&self.owns);
+        let mut selectors = selectors.filter_map(|selector| selector.as_ref().ok());
+        self.kind.is_watching() && selectors.any(|selector| selector.check(resource))
     }
 
     /// Adds a check of the function in an option.

@@ -103,3 +103,34 @@ fn operators_can_be_converted_repeatedly() {
     assert_eq!(first, format!("{:?}", operator.clone().to_engine()));
     assert!(first.contains("handlers: 1"), "{first}");
 }
+
+#[test]
+fn listers_need_a_stream_of_their_kind() {
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+
+    use crate::indexing::Lister;
+
+    fn list(_: Lister<Pod>, _: Lister<ConfigMap>) {}
+
+    let build = |owns: &'static [&'static str]| {
+        let owner = on::reconcile("things", list).owns(owns.iter().copied());
+        Operator::builder().handler(owner).build()
+    };
+    assert!(build(&["pods", "configmaps"]).is_ok());
+    let error = build(&["pods"]).unwrap_err().to_string();
+    let expected = "no handler watches configmaps: add them to the option `owns`";
+    assert!(error.contains(expected), "{error}");
+    assert!(
+        error.starts_with("invalid handler \"list\": argument"),
+        "{error}"
+    );
+    let watched = Operator::builder()
+        .handler(on::event(crate::Select::of::<Pod>(), handler))
+        .handler(on::event("configmap", handler).id("second"))
+        .handler(on::create("things", list));
+    let built = watched.build().unwrap();
+    let kept: Vec<_> = built.0.front.indices.keys().cloned().collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    let others = Operator::builder().handler(on::event("pods", handler));
+    assert!(others.build().unwrap().0.front.indices.is_empty());
+}

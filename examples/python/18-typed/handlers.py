@@ -1,6 +1,6 @@
 """Typed specs: a model in place of a mapping, with validation and a CRD.
 
-`kopf crd examples/python/18-typed/operator.py` prints the CRD.
+`kopf crd examples/python/18-typed/handlers.py` prints the CRD.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ class GatewaySpec:
     ports: list[Port] = dataclasses.field(default_factory=list)
 
 
-@kopf.on.create("gateways")
+@kopf.on.create(GatewaySpec)
 def open_ports(spec: GatewaySpec, logger, **_):
     """Gets an instance of the model. An invalid spec fails permanently, without a call."""
     for port in spec.ports:

@@ -52,6 +52,7 @@ mod posting;
 mod progress;
 mod queueing;
 mod reconciling;
+mod recreation;
 mod restarts;
 mod results;
 mod retriggering;

@@ -48,6 +48,11 @@ const TESTED: &[(&str, &str, &str)] = &[
         "failed_writes_are_repeated_without_calling_handlers_again",
     ),
     (
+        "object that is deleted and created again while a handler runs",
+        "tests/handling/recreation.rs",
+        "outcome_of_a_deleted_object_is_not_written_to_its_successor",
+    ),
+    (
         "event that cannot be processed",
         "tests/handling/throttling.rs",
         "delays_increase",

@@ -69,6 +69,7 @@ mod tests {
             resource: &resource,
             namespace: None,
             name: "a",
+            uid: None,
         };
         for ownership in [FieldOwnership::Respect, FieldOwnership::TakeOver] {
             let applied = target.apply("a b", ownership, &object).await;

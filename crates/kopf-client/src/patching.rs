@@ -5,7 +5,8 @@ use http::Method;
 use kopf_core::body::{Body, ManagedFields};
 use kopf_core::key_order::Ordered;
 use kopf_core::resource::Resource;
-use serde_json::Value;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::{Map, Value};
 
 use crate::client::Client;
 use crate::error::Error;
@@ -44,6 +45,9 @@ pub struct Target<'a> {
     pub namespace: Option<&'a str>,
     /// The name.
     pub name: &'a str,
+    /// The uid, if known. Merge patches are not accepted for another object with the same name,
+    /// which was created after this one was deleted.
+    pub uid: Option<&'a str>,
 }
 
 impl Target<'_> {
@@ -97,7 +101,12 @@ impl Target<'_> {
         let path = self
             .resource
             .url(self.namespace, Some(self.name), subresource)?;
-        let call = Call::with_content(Method::PATCH, path, kind.content_type(), payload);
+        let content_type = kind.content_type();
+        let uid = self.uid.filter(|_| kind == PatchKind::Merge);
+        let call = match uid.and_then(|uid| Identified::new(payload, uid)) {
+            Some(identified) => Call::with_content(Method::PATCH, path, content_type, &identified),
+            None => Call::with_content(Method::PATCH, path, content_type, payload),
+        };
         let size = call.content_size();
         if size > REQUEST_LIMIT {
             // Servers may close the connection before they have read it, which looks like a failure
@@ -108,8 +117,62 @@ impl Target<'_> {
         match self.client.ask(call).await {
             Ok(response) => Ok(Some(response)),
             Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if self.uid.is_some() && error.is_other_uid() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A merge patch with the uid of its object, which the server compares.
+struct Identified<'a> {
+    fields: &'a Map<String, Value>,
+    metadata: Metadata<'a>,
+}
+
+/// The metadata of a merge patch, with the uid.
+struct Metadata<'a> {
+    fields: Option<&'a Map<String, Value>>,
+    uid: &'a str,
+}
+
+impl<'a> Identified<'a> {
+    /// Adds the uid; `None` if the payload changes the uid itself, or is not a patch of an object.
+    fn new(payload: &'a Value, uid: &'a str) -> Option<Self> {
+        let fields = payload.as_object()?;
+        let metadata = match fields.get("metadata") {
+            Some(metadata) => Some(metadata.as_object()?),
+            None => None,
+        };
+        if metadata.is_some_and(|metadata| metadata.contains_key("uid")) {
+            return None;
+        }
+        let metadata = Metadata {
+            fields: metadata,
+            uid,
+        };
+        Some(Self { fields, metadata })
+    }
+}
+
+impl Serialize for Identified<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("metadata", &self.metadata)?;
+        for (key, value) in self.fields.iter().filter(|(key, _)| *key != "metadata") {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Metadata<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("uid", self.uid)?;
+        for (key, value) in self.fields.into_iter().flatten() {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
     }
 }
 
@@ -177,6 +240,7 @@ mod tests {
             resource,
             namespace: Some("ns"),
             name: "a",
+            uid: None,
         }
     }
 
@@ -236,6 +300,72 @@ mod tests {
             "application/merge-patch+json"
         );
         assert_eq!(request.body, payload.to_string());
+    }
+
+    #[tokio::test]
+    async fn merge_patches_name_the_object_by_its_uid() {
+        let object = json!({"metadata": {"name": "a", "resourceVersion": "7"}});
+        let (client, script) = Script::new([ok(&object), ok(&object), ok(&object)]);
+        let examples = examples();
+        let target = Target {
+            uid: Some("u1"),
+            ..target(&client, &examples)
+        };
+        let merged = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"x": null}});
+        let operations = json!([{"op": "remove", "path": "/spec/x"}]);
+        let payloads = [
+            (PatchKind::Merge, &merged),
+            (PatchKind::Merge, &json!({"status": {"x": 1}})),
+            (PatchKind::Json, &operations),
+        ];
+        for (kind, payload) in payloads {
+            assert!(target.patch(None, kind, payload).await.unwrap().is_some());
+        }
+        let sent = script.requests().into_iter();
+        let sent: Vec<Value> = sent
+            .map(|request| serde_json::from_slice(&request.body).unwrap())
+            .collect();
+        let expected = [
+            json!({"metadata": {"uid": "u1", "labels": {"a": "b"}}, "spec": {"x": null}}),
+            json!({"metadata": {"uid": "u1"}, "status": {"x": 1}}),
+            operations,
+        ];
+        assert_eq!(sent, expected);
+    }
+
+    #[tokio::test]
+    async fn other_objects_with_the_name_are_not_patched() {
+        let immutable = json!({
+            "kind": "Status", "code": 422, "reason": "Invalid",
+            "message": "is invalid: metadata.uid: Invalid value: \"u1\": field is immutable",
+            "details": {"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]},
+        });
+        let precondition = json!({
+            "kind": "Status", "code": 409, "reason": "Conflict",
+            "message": "Precondition failed: UID in precondition: u1, UID in object meta: u2",
+        });
+        let refusals = || {
+            [
+                text(422, immutable.to_string()),
+                text(409, precondition.to_string()),
+            ]
+        };
+        let (client, _) = Script::new(refusals().into_iter().chain(refusals()));
+        let examples = examples();
+        let anonymous = target(&client, &examples);
+        let target = Target {
+            uid: Some("u1"),
+            ..anonymous
+        };
+        let payload = json!({"spec": {"x": 1}});
+        for _ in refusals() {
+            let patched = target.patch(None, PatchKind::Merge, &payload).await;
+            assert!(patched.unwrap().is_none());
+        }
+        for _ in refusals() {
+            let patched = anonymous.patch(None, PatchKind::Merge, &payload).await;
+            assert!(patched.is_err());
+        }
     }
 
     async fn status(client: &Client) -> Result<Option<PatchResponse>, Error> {

@@ -14,6 +14,7 @@ use kopf_core::failure::describe;
 use kopf_core::key_order::{self, Ordered};
 use kopf_core::settings::Backoffs;
 use kube::client::Body as RequestBody;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use tower::BoxError;
@@ -71,10 +72,10 @@ impl Call {
         method: Method,
         path: impl Into<String>,
         content_type: &'static str,
-        content: &Value,
+        content: &impl Serialize,
     ) -> Self {
-        // The fallback is slower, but cannot fail.
-        let text = serde_json::to_vec(content).unwrap_or_else(|_| content.to_string().into());
+        // JSON values can always be written as text.
+        let text = serde_json::to_vec(content).unwrap_or_default();
         Self {
             method,
             content: Some((content_type, Bytes::from(text))),

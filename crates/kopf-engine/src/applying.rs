@@ -97,6 +97,7 @@ pub async fn apply_child(
         resource: &resource,
         namespace: child.namespace(),
         name: child.name(),
+        uid: None,
     };
     let failed = |error: kopf_client::Error| {
         if error.is_not_found() {

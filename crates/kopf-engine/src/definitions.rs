@@ -111,6 +111,7 @@ pub(crate) async fn install(client: &Client, definitions: &[Value]) -> Result<()
             resource: &resource,
             namespace: None,
             name: name.ok_or(Error::Nameless)?,
+            uid: None,
         };
         install_one(target, definition).await?;
         targets.push(target);

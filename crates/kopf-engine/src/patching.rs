@@ -147,6 +147,7 @@ impl Pending {
                 resource,
                 namespace: body.namespace(),
                 name: body.name().ok_or(Error::Nameless)?,
+                uid: body.uid(),
             },
             pass: &pass,
         };

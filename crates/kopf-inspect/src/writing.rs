@@ -153,6 +153,7 @@ async fn send(
         resource: object.resource,
         namespace: object.namespace,
         name: object.name,
+        uid: None,
     };
     let mut version = body.resource_version().unwrap_or_default().to_owned();
     let Changes {

@@ -143,10 +143,14 @@ impl Stage {
         self.operator(handlers).start().await
     }
 
-    /// Returns the writes of the operator, except Kubernetes events.
+    /// Returns the writes of the operator, except Kubernetes events. Merge patches are shown without
+    /// the uid of their object, which each has.
     pub(crate) fn writes(&self) -> Vec<Call> {
         let mut calls = self.recorder.calls();
         calls.retain(|call| !call.is_event());
+        for call in &mut calls {
+            without_uid(call);
+        }
         calls
     }
 
@@ -303,6 +307,21 @@ impl Drop for FailureReport {
                 let status = call.status.unwrap_or_default();
                 eprintln!("{} {} {status}: {}", call.verb, call.path, call.body);
             }
+        }
+    }
+}
+
+fn without_uid(call: &mut Call) {
+    let body = call.body.as_object_mut();
+    let metadata = body.and_then(|body| body.get_mut("metadata")?.as_object_mut());
+    if call.content_type == "application/merge-patch+json"
+        && let Some(metadata) = metadata
+    {
+        metadata.remove("uid");
+        if metadata.is_empty()
+            && let Some(body) = call.body.as_object_mut()
+        {
+            body.remove("metadata");
         }
     }
 }

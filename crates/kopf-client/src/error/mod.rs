@@ -22,6 +22,8 @@ const UNAPPLICABLE: &str = "the server rejected our request due to an error in o
 
 /// The cause of a failed `test` operation, which other servers with the same patch library show.
 const FAILED_TEST: [&str; 2] = ["testing value ", " failed: test failed"];
+/// A part of the message about a request with another uid than that of the object.
+const UID_PRECONDITION: &str = "UID in precondition: ";
 
 /// The messages of etcd and of its client about objects that are too large. API servers pass them
 /// on with the code 500.
@@ -180,6 +182,11 @@ impl Error {
     /// are 422 as well, but have their own messages.
     pub fn is_failed_test(&self) -> bool {
         self.status().is_some_and(Status::is_failed_test)
+    }
+
+    /// Returns `true` if the request names another uid than that of the object.
+    pub fn is_other_uid(&self) -> bool {
+        self.status().is_some_and(Status::is_other_uid)
     }
 
     /// Returns `true` if an admission webhook or policy denied the request. Webhooks choose the code
@@ -341,16 +348,25 @@ impl Status {
                     && self.message.ends_with(FAILED_TEST[1]))
     }
 
+    fn is_other_uid(&self) -> bool {
+        match self.code {
+            409 => self.message.contains(UID_PRECONDITION),
+            422 => self.has_cause("metadata.uid", "FieldValueInvalid"),
+            _ => false,
+        }
+    }
+
     fn is_too_large(&self) -> bool {
         let is_refused = |text: &&str| self.message.contains(*text);
         match self.code {
             413 => true,
-            422 => self.annotations_are_too_long(),
+            422 => self.has_cause("metadata.annotations", "FieldValueTooLong"),
             _ => STORAGE_REFUSALS.iter().any(is_refused),
         }
     }
 
-    fn annotations_are_too_long(&self) -> bool {
+    /// Returns `true` if a field is rejected for this reason.
+    fn has_cause(&self, field: &str, reason: &str) -> bool {
         let causes = self
             .details
             .as_ref()
@@ -358,7 +374,7 @@ impl Status {
         let mut causes = causes.and_then(Value::as_array).into_iter().flatten();
         causes.any(|cause| {
             let text = |key| cause.get(key).and_then(Value::as_str).unwrap_or_default();
-            text("field") == "metadata.annotations" && text("reason") == "FieldValueTooLong"
+            text("field") == field && text("reason") == reason
         })
     }
 

@@ -235,6 +235,7 @@ impl Manager {
             resource: &self.resource,
             namespace: None,
             name,
+            uid: None,
         }
     }
 }

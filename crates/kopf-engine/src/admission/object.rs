@@ -42,6 +42,7 @@ impl ConfigurationObject {
             resource: &self.resource,
             namespace: None,
             name: &self.name,
+            uid: None,
         }
     }
 

@@ -50,6 +50,7 @@ impl PeeringObject {
             resource: &self.resource,
             namespace: self.namespace.as_deref(),
             name: &self.name,
+            uid: None,
         };
         let response = target.patch(subresource, PatchKind::Merge, payload).await?;
         Ok(response.map(|response| response.part().status().clone()))

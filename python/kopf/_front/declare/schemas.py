@@ -108,7 +108,6 @@ def crd(
     group: str,
     version: str,
     plural: str,
-    /,
     *,
     kind: str | None = None,
     singular: str | None = None,
@@ -130,7 +129,7 @@ def crd(
 
     Arguments:
 
-    - ``group``, ``version``, ``plural``: the positional arguments; required.
+    - ``group``, ``version``, ``plural``: the names of the resource; required, by position or by name.
     - ``kind``: by default, the name of the class without ``Spec``.
     - ``singular``: by default, the kind in lower case.
     - ``scope``: ``"Namespaced"`` (the default) or ``"Cluster"``.

@@ -110,7 +110,7 @@ class ClusterClient:
             is_reused = self._connection is not None
             try:
                 return self._send(method, path, payload, headers)
-            except (ConnectionError, http.client.HTTPException):
+            except (ConnectionError, ssl.SSLEOFError, http.client.HTTPException):
                 # The server closes idle connections; other failures will repeat on a new
                 # connection.
                 self._connection = None

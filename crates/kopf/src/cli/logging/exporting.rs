@@ -1,5 +1,7 @@
 //! The export of traces.
 
+use crate::cli::program::BoxedLayer;
+
 /// The exporter of traces, if configured. Dropping it sends the remaining spans.
 #[must_use = "the export ends when this is dropped"]
 #[derive(Debug)]
@@ -12,6 +14,11 @@ pub(in crate::cli) struct Exporting {
 impl Exporting {
     pub(super) fn by_env() -> Self {
         Self {}
+    }
+
+    #[expect(clippy::unused_self, reason = "nothing to export without the feature")]
+    pub(super) fn layer(&self) -> Option<BoxedLayer> {
+        None
     }
 
     #[expect(clippy::unused_self, reason = "nothing to report without the feature")]
@@ -29,12 +36,9 @@ impl Exporting {
     }
 
     /// Returns the layer of the exporter.
-    pub(super) fn layer<S>(&self) -> Option<impl tracing_subscriber::Layer<S> + use<S>>
-    where
-        S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span>,
-    {
+    pub(super) fn layer(&self) -> Option<BoxedLayer> {
         let telemetry = self.telemetry.as_ref().ok()?.as_ref();
-        telemetry.map(crate::otel::Telemetry::layer)
+        telemetry.map(|telemetry| -> BoxedLayer { Box::new(telemetry.layer()) })
     }
 
     /// Logs an invalid configuration. Called after the log is installed.

@@ -54,10 +54,9 @@ pub(super) fn install(options: Options, layers: Vec<BoxedLayer>) -> Exporting {
         heading: Heading::new(TimeZone::system()),
         now: Timestamp::now,
     };
+    let layers = layers.into_iter().chain(exporting.layer()).collect();
     // The only possible error is an existing subscriber.
     let subscriber = subscriber(format, std::io::stderr, layers);
-    #[cfg(feature = "otel")]
-    let subscriber = subscriber.with(exporting.layer());
     if tracing::subscriber::set_global_default(subscriber).is_ok() {
         std::panic::set_hook(Box::new(log_panic));
     }
@@ -89,7 +88,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 fn subscriber<W>(
     format: Format,
     writer: W,
-    layers: Vec<BoxedLayer>,
+    mut layers: Vec<BoxedLayer>,
 ) -> impl Subscriber + for<'span> LookupSpan<'span> + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -105,12 +104,11 @@ where
         .with_writer(writer)
         // Internal errors would be reported to stderr, which panics if it is closed.
         .log_internal_errors(false);
-    // An empty list would disable all layers.
-    let layers = (!layers.is_empty()).then_some(layers);
-    Registry::default()
-        .with(layers)
-        .with(layer.with_filter(filter))
-        .with(crate::events_layer())
+    layers.push(Box::new(layer.with_filter(filter)));
+    layers.push(Box::new(crate::events_layer()));
+    // In one list: beside an absent layer, `tracing::enabled!` is true for all levels, and messages would
+    // be made for nothing.
+    Registry::default().with(layers)
 }
 
 /// Formats events as lines.
@@ -240,6 +238,24 @@ mod tests {
             "{}",
             "Handler 'make' is invoked."
         );
+    }
+
+    #[test]
+    fn engine_knows_which_levels_are_written() {
+        let is_enabled = |verbosity| {
+            let mut is_enabled = [false; 3];
+            log(LogFormat::Full, verbosity, true, || {
+                is_enabled = [
+                    tracing::enabled!(target: "kopf.objects", tracing::Level::TRACE),
+                    tracing::enabled!(target: "kopf.objects", tracing::Level::DEBUG),
+                    tracing::enabled!(target: "kopf.objects", tracing::Level::INFO),
+                ];
+            });
+            is_enabled
+        };
+        assert_eq!(is_enabled(Verbosity::Normal), [false, false, true]);
+        assert_eq!(is_enabled(Verbosity::Verbose), [false, true, true]);
+        assert_eq!(is_enabled(Verbosity::Quiet), [false, false, false]);
     }
 
     #[test]

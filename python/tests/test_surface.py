@@ -66,6 +66,7 @@ ADDED_SETTINGS = {
     "leading.sharded_indices": "()",
     "leading.certificate_secret": "'auto'",
     "networking.concurrency": "96",
+    "networking.http2": "False",
     "peering.sharing": "False",
     "posting.queue_limit": "1000",
     "queueing.max_bytes": "67108864",

@@ -21,6 +21,7 @@ use tower::BoxError;
 use tracing::{debug, error};
 
 use crate::client::{Client, RequestChannel};
+use crate::connection::http2::Purpose;
 use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
 use crate::connection::stale::NoResponse;
 use crate::connection::trust::is_distrust;
@@ -99,11 +100,15 @@ impl Call {
         Self { attempts, ..self }
     }
 
-    fn request(&self) -> Result<Request<RequestBody>, Error> {
+    /// Builds the request. With a purpose, it may be sent by HTTP/2.
+    fn request(&self, purpose: Option<Purpose>) -> Result<Request<RequestBody>, Error> {
         let mut request = Request::builder()
             .method(self.method.clone())
             .uri(&self.path)
             .header(ACCEPT, self.accept);
+        if let Some(purpose) = purpose {
+            request = request.extension(purpose);
+        }
         let mut body = RequestBody::empty();
         if let Some((kind, content)) = &self.content {
             request = request.header(CONTENT_TYPE, *kind);
@@ -219,7 +224,12 @@ impl Client {
     }
 
     async fn ask_through(&self, channel: &RequestChannel<'_>, call: &Call) -> Result<Bytes, Error> {
-        let request = call.request()?;
+        let purpose = if call.method == Method::GET {
+            Purpose::Read
+        } else {
+            Purpose::Write
+        };
+        let request = call.request(self.shares_connections().then_some(purpose))?;
         let Ok(_room) = self.room().acquire().await else {
             return Err(Error::Impossible {
                 reason: "the client is closed".to_owned(),
@@ -246,12 +256,17 @@ impl Client {
     ) -> Result<ResponseBody, Error> {
         loop {
             let channel = self.request_channel().await?;
-            let response = self.dispatch(call, channel.send(call.request()?), limit);
+            let purpose = self.shares_connections().then_some(Purpose::Watch);
+            let response = self.dispatch(call, channel.send(call.request(purpose)?), limit);
             let result = within(limit, accepted(response)).await;
             if !channel.is_closed_by(&result) {
                 return result;
             }
         }
+    }
+
+    fn shares_connections(&self) -> bool {
+        self.networking().http2
     }
 
     fn dispatch(

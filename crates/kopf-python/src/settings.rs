@@ -137,6 +137,7 @@ fn networking(
     settings.networking.enforce_retry_after = networking.need("enforce_retry_after")?;
     settings.networking.trust_env = networking.need("trust_env")?;
     settings.networking.concurrency = networking.need("concurrency")?;
+    settings.networking.http2 = networking.need("http2")?;
     settings.watching.server_timeout = watching.seconds("server_timeout")?;
     settings.watching.client_timeout = watching.seconds("client_timeout")?;
     settings.watching.connect_timeout = watching.seconds("connect_timeout")?;

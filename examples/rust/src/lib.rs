@@ -57,6 +57,7 @@ guide! {
     OperatePeering: "docs/operate/peering.md",
     OperateProbes: "docs/operate/probes.md",
     OperateReplicas: "docs/operate/replicas.md",
+    OperateScaling: "docs/operate/scaling.md",
     OperateSecrets: "docs/operate/secrets.md",
     OperateStartup: "docs/operate/startup.md",
     OperateStorages: "docs/operate/storages.md",

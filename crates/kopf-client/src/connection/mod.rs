@@ -5,6 +5,7 @@
 //! appear in errors, logs, or `Debug` output.
 
 mod error;
+pub(crate) mod http2;
 mod identity;
 mod info;
 mod kubeconfig;

@@ -20,15 +20,18 @@ use tower::{BoxError, Service};
 
 use super::limit::is_requested;
 
-/// The maximum number of concurrent handshakes.
-const AT_ONCE: usize = 4;
-
 /// The delay before a handshake, in which another connection can become idle.
 const DELAY: Duration = Duration::from_millis(1);
 
-/// Upper bound for the wait for other handshakes: a server can be unresponsive to some and not to
-/// others.
-const MAX_WAIT: Duration = Duration::from_millis(100);
+/// Limits of handshakes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// The maximum number of concurrent handshakes.
+    pub(super) at_once: usize,
+    /// Upper bound for the wait for other handshakes: a server can be unresponsive to some and not
+    /// to others.
+    pub(super) max_wait: Duration,
+}
 
 /// The request has got another connection meanwhile.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -40,13 +43,15 @@ struct Obsolete;
 pub(super) struct Paced<C> {
     connector: C,
     permits: Arc<Semaphore>,
+    max_wait: Duration,
 }
 
 impl<C> Paced<C> {
-    pub(super) fn new(connector: C) -> Self {
+    pub(super) fn new(connector: C, pace: Pace) -> Self {
         Self {
             connector,
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(pace.at_once)),
+            max_wait: pace.max_wait,
         }
     }
 }
@@ -71,13 +76,14 @@ where
         let clone = self.connector.clone();
         let mut connector = std::mem::replace(&mut self.connector, clone);
         let permits = Arc::clone(&self.permits);
+        let max_wait = self.max_wait;
         // Requests of kube's client have no task-local value that shows when they are over.
         let paced = is_requested();
         Box::pin(async move {
             let mut _permit = None;
             if paced {
                 let waiting = async {
-                    let permit = timeout(MAX_WAIT, permits.acquire_owned()).await;
+                    let permit = timeout(max_wait, permits.acquire_owned()).await;
                     sleep(DELAY).await;
                     permit
                 };
@@ -114,6 +120,8 @@ mod tests {
     use super::*;
 
     const SLOW: Duration = Duration::from_secs(5);
+    const AT_ONCE: usize = 4;
+    const MAX_WAIT: Duration = Duration::from_millis(100);
 
     fn address() -> Uri {
         Uri::from_static("https://example.com")
@@ -134,7 +142,7 @@ mod tests {
         + use<>,
     > {
         let calls = Arc::clone(calls);
-        Paced::new(tower::service_fn(move |_: Uri| {
+        let connector = tower::service_fn(move |_: Uri| {
             calls.fetch_add(1, Ordering::Relaxed);
             let connecting = async move {
                 if !time.is_zero() {
@@ -143,7 +151,12 @@ mod tests {
                 Ok::<_, BoxError>("connected")
             };
             Box::pin(connecting) as BoxFuture<'static, _>
-        }))
+        });
+        let pace = Pace {
+            at_once: AT_ONCE,
+            max_wait: MAX_WAIT,
+        };
+        Paced::new(connector, pace)
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use hyper::rt::{Read, Write};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
@@ -19,8 +20,9 @@ use tower::util::MapErr;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use super::error::Error;
+use super::http2::Pools;
 use super::limit::TimedConnector;
-use super::pacing::Paced;
+use super::pacing::{Pace, Paced};
 use super::plugin::{Plugin, PluginToken};
 use super::proxy::Proxy;
 use super::stale::{STALE, StaleGuard};
@@ -36,6 +38,18 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// Time limit for the acknowledgement of sent data.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// Each concurrent request of HTTP/1.1 needs its own connection.
+const PACE: Pace = Pace {
+    at_once: 4,
+    max_wait: Duration::from_millis(100),
+};
+
+/// Requests of HTTP/2 share the connection that is being established.
+const SHARED_PACE: Pace = Pace {
+    at_once: 1,
+    max_wait: Duration::from_secs(5),
+};
 
 /// Upper bound for the idle time of pooled connections. An older one may be dead without notice, and a
 /// silent stream must not be replaced on it.
@@ -180,12 +194,14 @@ where
     C::Future: Send + 'static,
     C::Error: std::error::Error + Send + Sync + 'static,
 {
-    let tls = config.rustls_https_connector_with_connector(connector)?;
+    let tls = config.rustls_https_connector_with_connector(connector.clone())?;
     let pool: legacy::Client<_, RequestBody> = legacy::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
-        .build(TimedConnector(Paced::new(tls)));
+        .build(TimedConnector(Paced::new(tls, PACE)));
+    let negotiating = TimedConnector(Paced::new(negotiating(config, connector)?, SHARED_PACE));
+    let pool = Pools::new(pool, negotiating);
     let service = ServiceBuilder::new()
         .map_err(without_secrets)
         .layer(config.base_uri_layer())
@@ -198,6 +214,24 @@ where
     let server = public(&config.cluster_url.to_string());
     let namespace = config.default_namespace.clone();
     Ok(Channel::new(service, &server, namespace))
+}
+
+/// Returns a TLS connector that negotiates the version of HTTP.
+fn negotiating<C>(config: &kube::Config, connector: C) -> Result<HttpsConnector<C>, Error> {
+    let builder = HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config()?)
+        .https_or_http();
+    let builder = match &config.tls_server_name {
+        None => builder,
+        Some(name) => {
+            let name = name.clone().try_into().map_err(|_| Error::Invalid {
+                what: "TLS server name",
+                problem: format!("not a name: {name:?}"),
+            })?;
+            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+    };
+    Ok(builder.enable_all_versions().wrap_connector(connector))
 }
 
 /// Removes tokens from the errors of token providers.

@@ -377,7 +377,7 @@ mod tests {
             .map(|b| b.as_secs())
             .collect();
         assert_eq!(backoffs, [1, 1, 2, 3, 5, 8, 13, 21]);
-        assert!(!(networking.enforce_retry_after || networking.trust_env));
+        assert!(!(networking.enforce_retry_after || networking.trust_env || networking.http2));
         assert_eq!(networking.concurrency, 96);
         let persistence = &settings.persistence;
         assert_eq!(

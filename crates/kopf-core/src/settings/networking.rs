@@ -28,6 +28,9 @@ pub struct Networking {
     /// 96. Each needs its own connection, which costs memory and a handshake. Servers that wait
     /// for their disks complete many writes in the time of one.
     pub concurrency: usize,
+    /// Sends requests of the framework by HTTP/2 if the server offers it. Default: `false`.
+    /// Connections are shared then: a few instead of one for each watch and concurrent request.
+    pub http2: bool,
 }
 
 impl Default for Networking {
@@ -39,6 +42,7 @@ impl Default for Networking {
             enforce_retry_after: false,
             trust_env: false,
             concurrency: 96,
+            http2: false,
         }
     }
 }

@@ -342,6 +342,8 @@ class NetworkingSettings(SettingsGroup):
     """Uses the proxy variables of the environment."""
     concurrency: int = dataclasses.field(default=96, repr=False)
     """The maximum number of concurrent requests for the handling of objects."""
+    http2: bool = dataclasses.field(default=False, repr=False)
+    """Sends requests of the framework by HTTP/2 if the server offers it."""
 
 
 @dataclasses.dataclass

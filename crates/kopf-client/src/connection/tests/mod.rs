@@ -1,6 +1,7 @@
 //! All kinds of credentials on real connections.
 
 mod environment;
+mod http2;
 #[cfg(unix)]
 mod plugins;
 mod server;

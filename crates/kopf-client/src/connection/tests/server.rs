@@ -56,6 +56,11 @@ impl Authority {
     /// Returns the TLS of a server with a certificate of this authority. Client certificates are
     /// optional.
     fn acceptor(&self) -> TlsAcceptor {
+        self.acceptor_of(&[])
+    }
+
+    /// Returns the TLS of a server that offers these protocols.
+    pub(super) fn acceptor_of(&self, protocols: &[&str]) -> TlsAcceptor {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (certificate, key) = self.sign("127.0.0.1").parts;
         let mut roots = RootCertStore::empty();
@@ -64,13 +69,17 @@ impl Authority {
             .allow_unauthenticated()
             .build()
             .unwrap();
-        let config = rustls::ServerConfig::builder()
+        let mut config = rustls::ServerConfig::builder()
             .with_client_cert_verifier(verifier)
             .with_single_cert(
                 vec![certificate.der().clone()],
                 PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
             )
             .unwrap();
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
         TlsAcceptor::from(Arc::new(config))
     }
 }
@@ -166,7 +175,8 @@ pub(super) async fn proxy(target: SocketAddr) -> Listening {
     .await
 }
 
-async fn listen<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> Listening
+/// Starts a listener that serves each connection in its own task.
+pub(super) async fn listen<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> Listening
 where
     F: Future<Output = ()> + Send + 'static,
 {

@@ -6,8 +6,10 @@ mod differences;
 mod graph;
 mod guide;
 mod layers;
+mod linked;
 mod links;
 mod notices;
+mod sbom;
 mod surface;
 mod tables;
 mod texts;
@@ -40,6 +42,11 @@ enum Task {
     Links,
     /// Print the licence texts of everything that a crate links
     Notices {
+        /// The crate
+        name: String,
+    },
+    /// Print the bill of materials of everything that a crate links, in CycloneDX
+    Sbom {
         /// The crate
         name: String,
     },
@@ -83,6 +90,10 @@ fn run(task: &Task) -> Result<Vec<String>> {
     if let Task::Notices { name } = task {
         let notices = notices::notices(&root, name)?;
         std::io::stdout().write_all(notices.as_bytes())?;
+    }
+    if let Task::Sbom { name } = task {
+        let sbom = sbom::sbom(&root, name)?;
+        std::io::stdout().write_all(sbom.as_bytes())?;
     }
     if matches!(task, Task::Unrun) {
         let mut stdout = std::io::stdout().lock();

@@ -508,6 +508,17 @@ def new(name: str, python: bool, rust: bool, path: str | None, kopf_path: str | 
         click.echo(_kopf.new_project(options), nl=False)
 
 
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
+def completions(shell: str) -> None:
+    """Print the completions of this command for a shell."""
+    from click.shell_completion import get_completion_class
+
+    generator = get_completion_class(shell)
+    assert generator is not None  # one of the choices
+    click.echo(generator(main, {}, "kopf", "_KOPF_COMPLETE").source())
+
+
 class _Native(click.Command):
     """A command whose arguments are parsed elsewhere, with `--` and what follows."""
 

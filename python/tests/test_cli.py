@@ -263,7 +263,7 @@ def test_missing_manifests_are_reported(calls: Calls) -> None:
 def test_commands_of_the_original_and_ours() -> None:
     assert set(cli.main.commands) == {
         "run", "freeze", "resume", "peering", "sandbox", "demo", "crd", "rbac", "manifests", "new",
-        "explore", "get", "explain", "retrigger", "release", "ui",
+        "completions", "explore", "get", "explain", "retrigger", "release", "ui",
     }
     assert isinstance(cli.main, click.Group)
 
@@ -271,6 +271,19 @@ def test_commands_of_the_original_and_ours() -> None:
 def kopf(*args: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "kopf", *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+def test_completions_are_printed(shell: str) -> None:
+    result = CliRunner().invoke(cli.main, ["completions", shell])
+    assert result.exit_code == 0, result.output
+    assert f"_KOPF_COMPLETE={shell}_complete" in result.output
+
+
+def test_completions_of_other_shells_are_rejected() -> None:
+    result = CliRunner().invoke(cli.main, ["completions", "csh"])
+    assert result.exit_code == 2
+    assert "'csh' is not one of 'bash', 'fish', 'zsh'" in result.output
 
 
 def test_version() -> None:

@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Resume(Box<ResumeArgs>),
     Peering(PeeringArgs),
     New(NewOptions),
+    Completions(CompletionsOptions),
+    Manual(ManualOptions),
     #[command(flatten)]
     Inspect(kopf_inspect::Command),
 }
@@ -61,6 +63,27 @@ pub(crate) struct NewOptions {
     /// Source tree of Kopf to depend on, for its own tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) kopf_path: Option<PathBuf>,
+}
+
+/// Print the completions of this command for a shell
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    kopf completions bash > ~/.local/share/bash-completion/completions/kopf\n  \
+    kopf completions fish > ~/.config/fish/completions/kopf.fish\n  \
+    kopf completions zsh > ~/.zfunc/_kopf    # a folder in $fpath")]
+pub(crate) struct CompletionsOptions {
+    /// Shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the manual pages of this command, for packages
+#[derive(Debug, ClapArgs)]
+#[command(hide = true)]
+pub(crate) struct ManualOptions {
+    /// Folder for the pages; it is created if it does not exist
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
 }
 
 /// Show an operator at work, step by step, and keep it running until Ctrl-C

@@ -5,6 +5,7 @@
 
 mod args;
 mod child;
+mod completing;
 mod demo;
 mod dump;
 mod failure;
@@ -34,7 +35,11 @@ fn main() -> ExitCode {
         Command::Peering(args) => return args.run(),
         Command::Inspect(command) => return ExitCode::from(kopf_inspect::run(command)),
         Command::Explore(options) => return ExitCode::from(kopf_explore::command::run(options)),
-        Command::Sandbox(_) | Command::Demo(_) | Command::New(_) => None,
+        Command::Sandbox(_)
+        | Command::Demo(_)
+        | Command::New(_)
+        | Command::Completions(_)
+        | Command::Manual(_) => None,
     };
     if let Some((name, order)) = orders {
         return match order {
@@ -65,8 +70,11 @@ fn refuse(name: &str, usage: impl Display) -> ExitCode {
 }
 
 fn run(command: &Command, terminal: &Screen) -> Result<ExitCode, Failure> {
-    if let Command::New(options) = command {
-        return new::run(options);
+    match command {
+        Command::New(options) => return new::run(options),
+        Command::Completions(options) => return completing::completions(options),
+        Command::Manual(options) => return completing::manual(options),
+        _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -94,8 +102,10 @@ fn run(command: &Command, terminal: &Screen) -> Result<ExitCode, Failure> {
             runtime.block_on(demo::run(options, terminal))?;
             Ok(ExitCode::SUCCESS)
         }
-        // Handled by `main`: they have their own runtime and log.
-        Command::Freeze(_)
+        // Handled above, or by `main`: they need no runtime, or have their own.
+        Command::Completions(_)
+        | Command::Manual(_)
+        | Command::Freeze(_)
         | Command::Explore(_)
         | Command::Resume(_)
         | Command::Peering(_)

@@ -153,10 +153,11 @@ extended: need-cargo languages
 	@echo "New projects in both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"
-	@echo "Helm charts, rendered and compared with the manifests…"
-	@cargo build --quiet --workspace --bin 17-admission
+	@echo "Helm charts, compared with the manifests and installed on a sandbox…"
+	@cargo build --quiet --workspace --bin 17-admission --bin kopf
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && PYTHONPATH="$$PWD/python" KOPF_CACHE="$(CACHE)" \
-		tests/helm.sh "$${CARGO_TARGET_DIR:-target}/debug/17-admission" "$$venv/bin/python"
+		tests/helm.sh "$${CARGO_TARGET_DIR:-target}/debug/17-admission" "$$venv/bin/python" \
+		"$${CARGO_TARGET_DIR:-target}/debug/kopf"
 	@echo "The alerts, fired and kept silent by promtool (needs Go; the first run builds it)…"
 	@KOPF_CACHE="$(CACHE)" tests/alerts.sh
 	@echo "100 exits of Python operators during work…"

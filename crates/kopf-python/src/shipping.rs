@@ -72,7 +72,7 @@ pub(crate) fn manifests(
         None => kopf_shipping::manifests(identity, &requirements, definitions, &deployment)
             .map_err(wrong)?,
         Some(folder) => {
-            let files = kopf_shipping::chart(identity, &requirements, definitions, &deployment);
+            let files = kopf_shipping::chart(&plan, &registry, &Settings::default(), &deployment);
             let files = files.map_err(wrong)?;
             kopf_shipping::write_new(&folder, &files).map_err(wrong)?;
             let paths = files.iter().map(|file| folder.join(&file.path));

@@ -42,11 +42,20 @@ pub struct Deployment {
 }
 
 /// The variable parts of the text: values, or expressions of a template.
+#[derive(Default)]
 pub(crate) struct Parts {
     pub(crate) image: String,
     pub(crate) replicas: String,
     pub(crate) strategy: String,
     pub(crate) resources: String,
+    /// All arguments as a list.
+    pub(crate) arguments: String,
+    /// More lines of the metadata of pods, of their specs, of the container and of its variables, with
+    /// their indentation.
+    pub(crate) pod_metadata: &'static str,
+    pub(crate) pod: String,
+    pub(crate) container: &'static str,
+    pub(crate) variables: &'static str,
 }
 
 impl Deployment {
@@ -63,7 +72,24 @@ impl Deployment {
             strategy: strategy.to_owned(),
             resources: "requests:\n  cpu: 50m\n  memory: 64Mi\nlimits:\n  memory: 256Mi\n"
                 .to_owned(),
+            arguments: listed(&self.all_arguments()),
+            pod: match self.grace() {
+                Some(seconds) => format!("      terminationGracePeriodSeconds: {seconds}\n"),
+                None => String::new(),
+            },
+            ..Parts::default()
         }
+    }
+
+    /// Returns the arguments of the command, with those of probes.
+    pub(crate) fn all_arguments(&self) -> Vec<String> {
+        let probes = format!("--liveness=http://0.0.0.0:{PROBES}/healthz");
+        [self.arguments.clone(), vec![probes], self.files.clone()].concat()
+    }
+
+    /// Returns the seconds for the shutdown, if the default of Kubernetes does not suffice.
+    pub(crate) fn grace(&self) -> Option<u16> {
+        (self.webhooks == Webhooks::Served).then_some(GRACE)
     }
 
     /// Returns the Namespace of the operator; `None` for `default`, which always exists.
@@ -103,10 +129,11 @@ impl Deployment {
                template:\n    \
                  metadata:\n      \
                    labels:\n        \
-                     app.kubernetes.io/name: {name}\n    \
+                     app.kubernetes.io/name: {name}\n\
+             {}    \
                  spec:\n      \
-                   serviceAccountName: {name}\n      \
-                   {}\
+                   serviceAccountName: {name}\n\
+             {}      \
                    securityContext:\n        \
                      runAsNonRoot: true\n        \
                      seccompProfile:\n          \
@@ -116,19 +143,13 @@ impl Deployment {
             quoted(&identity.namespace),
             parts.replicas,
             parts.strategy,
-            self.grace(),
+            parts.pod_metadata,
+            parts.pod,
         );
         let container = self.container(identity, parts);
         push_indented(&mut text, &container, 10);
+        text.push_str(parts.container);
         text
-    }
-
-    /// Returns the field of the grace period, with the indentation of the next one.
-    fn grace(&self) -> String {
-        match self.webhooks {
-            Webhooks::Served => format!("terminationGracePeriodSeconds: {GRACE}\n      "),
-            Webhooks::Absent => String::new(),
-        }
     }
 
     fn container(&self, identity: &Identity, parts: &Parts) -> String {
@@ -137,10 +158,7 @@ impl Deployment {
         if !self.command.is_empty() {
             let _ = writeln!(text, "command: {}", listed(&self.command));
         }
-        let probes = format!("--liveness=http://0.0.0.0:{PROBES}/healthz");
-        let arguments: Vec<String> =
-            [self.arguments.clone(), vec![probes], self.files.clone()].concat();
-        let _ = writeln!(text, "args: {}", listed(&arguments));
+        let _ = writeln!(text, "args: {}", parts.arguments);
         text.push_str(
             "env:\n  \
                - name: POD_ID\n    \
@@ -152,6 +170,7 @@ impl Deployment {
             let service = quoted(&identity.webhook_service().to_string());
             let _ = writeln!(text, "  - name: {SERVICE_VARIABLE}\n    value: {service}");
         }
+        text.push_str(parts.variables);
         text.push_str("ports:\n");
         let _ = writeln!(text, "  - name: probes\n    containerPort: {PROBES}");
         if self.webhooks == Webhooks::Served {

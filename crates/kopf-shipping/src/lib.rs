@@ -22,7 +22,7 @@ mod rbac;
 pub mod scaffold;
 mod yaml;
 
-pub use chart::chart;
+pub use chart::{Error as ChartError, chart};
 pub use deployment::{Deployment, Webhooks};
 pub use files::{Error as FilesError, File, write_new};
 pub use manifests::manifests;

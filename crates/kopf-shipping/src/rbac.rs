@@ -1,5 +1,7 @@
 //! Service accounts, roles and bindings.
 
+use std::collections::BTreeSet;
+
 use kopf_core::rights::{PermissionScope, Requirements, Rule, rules, to_yaml};
 
 use crate::Identity;
@@ -26,6 +28,39 @@ pub(crate) fn documents(identity: &Identity, requirements: &Requirements) -> Vec
     for (scope, rules) in rules(&requirements.permissions) {
         documents.push(role(identity, &scope, &rules));
         documents.push(binding(identity, &scope));
+    }
+    documents
+}
+
+/// Returns the YAML documents of a template with the roles of one of two operators, by a condition.
+pub(crate) fn alternatives(
+    identity: &Identity,
+    condition: &str,
+    then: &Requirements,
+    otherwise: &Requirements,
+) -> Vec<String> {
+    let (then, otherwise) = (rules(&then.permissions), rules(&otherwise.permissions));
+    let mut documents = vec![service_account(identity)];
+    let scopes: BTreeSet<_> = then.keys().chain(otherwise.keys()).collect();
+    for scope in scopes {
+        let binding = binding(identity, scope);
+        let role = |rules: &Vec<Rule>| role(identity, scope, rules);
+        match (then.get(scope).map(role), otherwise.get(scope).map(role)) {
+            (Some(first), Some(second)) if first == second => documents.extend([first, binding]),
+            (Some(first), Some(second)) => documents.extend([
+                format!(
+                    "{{{{- if {condition} }}}}\n{first}{{{{- else }}}}\n{second}{{{{- end }}}}\n"
+                ),
+                binding,
+            ]),
+            (Some(first), None) => documents.push(format!(
+                "{{{{- if {condition} }}}}\n{first}---\n{binding}{{{{- end }}}}\n"
+            )),
+            (None, Some(second)) => documents.push(format!(
+                "{{{{- if not {condition} }}}}\n{second}---\n{binding}{{{{- end }}}}\n"
+            )),
+            (None, None) => {}
+        }
     }
     documents
 }

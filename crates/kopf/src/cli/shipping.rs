@@ -270,7 +270,7 @@ impl Pods {
             let text = kopf_shipping::manifests(identity, requirements, definitions, &deployment)?;
             return Ok(text);
         };
-        let files = kopf_shipping::chart(identity, requirements, definitions, &deployment)?;
+        let files = kopf_shipping::chart(plan, &registry, operator.settings(), &deployment)?;
         kopf_shipping::write_new(&folder, &files)?;
         Ok(listing(&folder, &files))
     }

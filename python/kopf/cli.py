@@ -496,7 +496,8 @@ def peering(legacy: bool) -> None:
 @click.option("--python", is_flag=True, help="The default; for symmetry with the Rust command.")
 @click.option("--rust", is_flag=True, help="Write the operator in Rust.")
 @click.option("--path", type=click.Path(), help="Folder to create; default: NAME.")
-@click.option("--kopf-path", type=click.Path(exists=True), hidden=True)
+@click.option("--kopf-path", type=click.Path(exists=True),
+              help="Kopf itself: a wheel or, with --rust, the folder of its sources; default: a release.")
 def new(name: str, python: bool, rust: bool, path: str | None, kopf_path: str | None) -> None:
     """Create a project: an operator with tests, Dockerfile, manifests and CI workflow."""
     from kopf import _kopf

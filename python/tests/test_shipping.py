@@ -149,6 +149,19 @@ def test_new_projects_never_overwrite_files(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_new_projects_use_a_given_wheel(tmp_path: pathlib.Path) -> None:
+    wheel = tmp_path / "kopf_rs-0.1.0-cp311-abi3-linux_x86_64.whl"
+    wheel.write_bytes(b"PK")
+    folder = tmp_path / "op"
+    made = invoke("new", "my-op", "--path", str(folder), "--kopf-path", str(wheel))
+    assert made.exit_code == 0 and "of the wheel in wheels/" in made.stdout
+    assert (folder / "wheels" / wheel.name).read_bytes() == b"PK"
+    assert (folder / "requirements.txt").read_text() == f"./wheels/{wheel.name}\n"
+    wrong = invoke("new", "my-op", "--path", str(tmp_path / "other"), "--kopf-path", str(tmp_path))
+    assert wrong.exit_code == 1 and "needs a wheel of Kopf" in wrong.stderr
+    assert not (tmp_path / "other").exists()
+
+
 def test_manifests_of_new_projects_match_their_handlers(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

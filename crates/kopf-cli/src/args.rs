@@ -60,8 +60,8 @@ pub(crate) struct NewOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) path: Option<PathBuf>,
 
-    /// Source tree of Kopf to depend on, for its own tests
-    #[arg(long, value_name = "DIR", hide = true)]
+    /// Kopf itself: the folder of its sources or, with --python, a wheel [default: a release]
+    #[arg(long, value_name = "PATH")]
     pub(crate) kopf_path: Option<PathBuf>,
 }
 

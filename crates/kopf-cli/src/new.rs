@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use kopf_shipping::scaffold::{Language, Origin, Project};
-use kopf_shipping::write_new;
 
 use crate::args::NewOptions;
 use crate::failure::Failure;
@@ -17,12 +16,12 @@ pub(crate) fn run(options: &NewOptions) -> Result<ExitCode, Failure> {
     } else {
         Language::Rust
     };
+    let failed = |error: &dyn std::error::Error| {
+        let what = format!("cannot create the project {:?}", options.name);
+        Failure::plain(what).because(error.to_string())
+    };
     let origin = match &options.kopf_path {
-        Some(path) => {
-            let found = std::fs::canonicalize(path);
-            let what = format!("cannot find {}", path.display());
-            Origin::Sources(found.map_err(|error| Failure::new(what, &error))?)
-        }
+        Some(path) => Origin::at(path, language).map_err(|error| failed(&error))?,
         None => Origin::Released,
     };
     let project = Project {
@@ -30,14 +29,9 @@ pub(crate) fn run(options: &NewOptions) -> Result<ExitCode, Failure> {
         language,
         origin,
     };
-    let failed = |error: &dyn std::error::Error| {
-        let what = format!("cannot create the project {:?}", options.name);
-        Failure::plain(what).because(error.to_string())
-    };
-    let files = project.files().map_err(|error| failed(&error))?;
     let folder = options.path.clone();
     let folder = folder.unwrap_or_else(|| PathBuf::from(&options.name));
-    write_new(&folder, &files).map_err(|error| failed(&error))?;
+    project.create(&folder).map_err(|error| failed(&error))?;
     // The project is complete, even if stdout is closed.
     let _ = std::io::stdout()
         .lock()

@@ -86,18 +86,22 @@ pub(crate) fn manifests(
 /// Creates a project. Returns the next steps.
 #[pyfunction]
 pub(crate) fn new_project(options: &Bound<'_, PyDict>) -> PyResult<String> {
+    let language = if get(options, "rust")?.unwrap_or(false) {
+        Language::Rust
+    } else {
+        Language::Python
+    };
+    let origin = match get::<PathBuf>(options, "kopf_path")? {
+        Some(path) => Origin::at(&path, language).map_err(wrong)?,
+        None => Origin::Released,
+    };
     let project = Project {
         name: need(options, "name")?,
-        language: if get(options, "rust")?.unwrap_or(false) {
-            Language::Rust
-        } else {
-            Language::Python
-        },
-        origin: get::<PathBuf>(options, "kopf_path")?.map_or(Origin::Released, Origin::Sources),
+        language,
+        origin,
     };
     let folder: PathBuf = need(options, "path")?;
-    let files = project.files().map_err(wrong)?;
-    kopf_shipping::write_new(&folder, &files).map_err(wrong)?;
+    project.create(&folder).map_err(wrong)?;
     Ok(project.next_steps(&folder))
 }
 

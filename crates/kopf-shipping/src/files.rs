@@ -41,6 +41,16 @@ pub enum Error {
     },
 }
 
+/// Copies a file, and creates the folder of the copy.
+pub(crate) fn copy(source: &Path, path: &Path) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(path);
+    let copied = std::fs::create_dir_all(folder).and_then(|()| std::fs::copy(source, path));
+    copied.map(drop).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 /// Creates a folder, and writes files into it. An existing folder must be empty.
 pub fn write_new(folder: &Path, files: &[File]) -> Result<(), Error> {
     match std::fs::read_dir(folder) {

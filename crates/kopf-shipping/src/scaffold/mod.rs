@@ -2,13 +2,15 @@
 //! deployed.
 
 mod naming;
+mod origin;
 mod templates;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::files::File;
+use crate::files::{self, File};
 
 pub use naming::Error;
+pub use origin::{Error as OriginError, Origin};
 
 /// The language of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,16 +19,6 @@ pub enum Language {
     Rust,
     /// Python, with pytest.
     Python,
-}
-
-/// The source of the framework.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
-    /// A released version.
-    #[default]
-    Released,
-    /// The sources in this folder.
-    Sources(PathBuf),
 }
 
 /// A project to create.
@@ -63,6 +55,18 @@ impl Project {
         Ok(files.collect())
     }
 
+    /// Creates the project in a folder, which must be empty or absent.
+    pub fn create(&self, folder: &Path) -> Result<(), CreationError> {
+        files::write_new(folder, &self.files()?)?;
+        if let Origin::Wheel(wheel) = &self.origin {
+            files::copy(
+                wheel,
+                &folder.join(self.origin.copied().unwrap_or_default()),
+            )?;
+        }
+        Ok(())
+    }
+
     /// Returns the next steps in the folder of the project, as text for the user.
     pub fn next_steps(&self, folder: &Path) -> String {
         let steps = match self.language {
@@ -76,32 +80,47 @@ impl Project {
                  kopf run --sandbox -f crd.yaml -f deploy/example.yaml handlers.py\n"
             }
         };
-        let folder = folder.display();
-        format!("The project is in {folder}. Next steps:\n  cd {folder}\n{steps}")
+        let (folder, source) = (folder.display(), self.origin.description(self.language));
+        format!(
+            "The project is in {folder}. It uses Kopf {VERSION} {source}. Next steps:\n  cd {folder}\n{steps}"
+        )
     }
 
     /// Replaces the placeholders of a template.
     fn filled(&self, template: &str) -> String {
         let module = self.name.replace('-', "_");
-        let version = env!("CARGO_PKG_VERSION");
-        let source = |package: &str| match &self.origin {
-            Origin::Released => format!("version = {version:?}"),
-            Origin::Sources(root) => {
-                let path = root.join("crates").join(package);
-                format!("path = {:?}", path.display().to_string())
-            }
-        };
+        let origin = &self.origin;
         template
             .replace("@NAME@", &self.name)
             .replace("@MODULE@", &module)
-            .replace("@VERSION@", version)
-            .replace("@KOPF@", &source("kopf"))
-            .replace("@KOPF_TESTING@", &source("kopf-testing"))
+            .replace("@VERSION@", VERSION)
+            .replace("@KOPF@", &origin.dependency("kopf"))
+            .replace("@KOPF_TESTING@", &origin.dependency("kopf-testing"))
+            .replace("@REQUIREMENT@", &origin.requirement())
+            .replace("@KOPF_COPY@\n", &origin.copy_instruction())
+            .replace("@KOPF_CONTEXT@", &origin.build_context())
     }
+}
+
+/// The version of the framework.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Error for a project that cannot be created.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CreationError {
+    /// The name is invalid.
+    #[error(transparent)]
+    Name(#[from] Error),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Files(#[from] files::Error),
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn project(language: Language) -> Project {
@@ -120,6 +139,7 @@ mod tests {
             for expected in ["Dockerfile", "README.md", "deploy/operator.yaml"] {
                 assert!(paths.contains(&expected), "{paths:?}");
             }
+            assert!(has_placeholder("a @NAME@ b") && !has_placeholder("actions/checkout@v4"));
             for file in &files {
                 assert!(!has_placeholder(&file.content), "{}", file.path);
                 assert!(file.content.ends_with('\n'), "{}", file.path);
@@ -128,15 +148,39 @@ mod tests {
     }
 
     fn has_placeholder(text: &str) -> bool {
-        [
-            "@NAME@",
-            "@MODULE@",
-            "@VERSION@",
-            "@KOPF@",
-            "@KOPF_TESTING@",
-        ]
-        .iter()
-        .any(|placeholder| text.contains(placeholder))
+        let capitals = |part: &str| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+        };
+        text.split('@').skip(1).any(capitals)
+    }
+
+    #[test]
+    fn wheels_become_a_part_of_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let wheel = folder
+            .path()
+            .join("kopf_rs-0.1.0-cp311-abi3-linux_x86_64.whl");
+        std::fs::write(&wheel, [0, 159, 146, 150]).unwrap();
+        let mut project = project(Language::Python);
+        project.origin = Origin::at(&wheel, Language::Python).unwrap();
+        let created = folder.path().join("created");
+        project.create(&created).unwrap();
+        let copy = "wheels/kopf_rs-0.1.0-cp311-abi3-linux_x86_64.whl";
+        assert_eq!(
+            std::fs::read(created.join(copy)).unwrap(),
+            [0, 159, 146, 150]
+        );
+        let read = |name: &str| std::fs::read_to_string(created.join(name)).unwrap();
+        assert_eq!(read("requirements.txt"), format!("./{copy}\n"));
+        assert!(read("Dockerfile").contains("\nCOPY wheels wheels\n"));
+        let steps = project.next_steps(&created);
+        assert!(
+            steps.contains("It uses Kopf 0.1.0 of the wheel in wheels/."),
+            "{steps}"
+        );
     }
 
     #[test]
@@ -147,6 +191,14 @@ mod tests {
         let manifest = files.iter().find(|file| file.path == "Cargo.toml").unwrap();
         let expected = "kopf = { path = \"/src/kopf/crates/kopf\", features = [\"latest\"] }";
         assert!(manifest.content.contains(expected), "{}", manifest.content);
+        let image = files.iter().find(|file| file.path == "Dockerfile").unwrap();
+        assert!(
+            image.content.contains("COPY --from=kopf . /src/kopf\n"),
+            "{}",
+            image.content
+        );
+        let steps = project.next_steps(Path::new("x"));
+        assert!(steps.contains("the sources in /src/kopf"), "{steps}");
     }
 
     #[test]

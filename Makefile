@@ -9,7 +9,7 @@ MDBOOK_VERSION := 0.5.4
 CARGO_FUZZ_VERSION := 0.13.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint docs wheel fmt fuzz bench bench-instructions bench-million chaos conformance extended features languages release-check need-cargo need-cargo-deny need-mdbook
+.PHONY: help demo test e2e lint advisories docs wheel fmt fuzz bench bench-instructions bench-million chaos conformance extended features languages release release-check need-cargo need-cargo-deny need-mdbook
 
 help: ## Show this list
 	@echo "make demo   runs an operator on a sandbox, step by step, until Ctrl-C (ONCE=1 exits after the last step)"
@@ -34,11 +34,14 @@ help: ## Show this list
 	@echo "make fuzz   sends mutated requests to the sandbox: bodies, patches, selectors, CEL, schemas; a minute each"
 	@echo "            (SECONDS_EACH=… sets the time; guided by coverage with a nightly toolchain, otherwise without)"
 	@echo "make languages  runs the example tests in Go and Java on a sandbox (skipped without go or mvn)"
-	@echo "make wheel  builds the Python package into target/wheels, and tests it in a new environment"
+	@echo "make wheel  builds the Python package for this machine into target/wheels/python, and tests it in a new environment"
 	@echo "make fmt    formats the code"
 	@echo "make features  compiles the crates with each feature alone, and with the oldest supported Rust"
-	@echo "make release-check  packages all crates in the order of publishing, without uploading, and checks the changelog"
-	@echo "            and, if cargo-semver-checks is installed, the public API"
+	@echo "make release  builds everything that is published into dist/: wheels, the command, images, crates, bills of"
+	@echo "            materials, checksums (needs Python 3.11+, buildah, mmdebstrap and the Rust targets that it names;"
+	@echo "            ARCHES=x86_64 builds for one architecture, PARTS=… some parts; about half an hour per architecture)"
+	@echo "make release-check  proves the files of dist/, each by using it as its users do, and compiles the packaged crates"
+	@echo "            (PARTS=… selects checks; about half an hour)"
 	@echo "make bench  compares the sandbox with kube-apiserver and etcd, and an operator with the original and kube-rs"
 	@echo "            (needs Go and Python 3.10+; the first run takes about 30 minutes, later ones 15)"
 	@echo "make bench-instructions  counts instructions and allocations per object, event, review and call of a timer"
@@ -102,16 +105,17 @@ docs: need-mdbook
 	@echo "Open target/book/index.html"
 
 wheel: need-cargo
-	@echo "Licence texts of the linked crates…"
-	@cargo run --quiet --package xtask -- notices kopf-python > THIRD-PARTY.txt
-	@echo "Building the optimised wheel (a few minutes)…"
-	@KOPF_CACHE="$(CACHE)" python/wheel.sh
+	@KOPF_CACHE="$(CACHE)" ARCHES="$$(uname -m)" LIBCS=gnu DIST="$(CURDIR)/target/wheels" release/build.sh python
+	@KOPF_CACHE="$(CACHE)" DIST="$(CURDIR)/target/wheels" release/check.sh python
 
 features: need-cargo
 	@tests/release/features.sh
 
+release: need-cargo
+	@KOPF_CACHE="$(CACHE)" ARCHES="$(ARCHES)" release/build.sh $(PARTS)
+
 release-check: need-cargo
-	@tests/release/check.sh
+	@KOPF_CACHE="$(CACHE)" release/check.sh $(PARTS)
 
 fmt: need-cargo
 	cargo fmt --all

@@ -9,7 +9,7 @@ import graphlib
 import json
 import sys
 
-REQUIRED = ("description", "license", "readme", "keywords", "categories")
+REQUIRED = ("description", "license", "repository", "readme", "keywords", "categories")
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ help: ## Show this list
 	@echo "            (needs Go and Python 3.9+; the first run builds Kubernetes: about 10 minutes)"
 	@echo "make lint   checks formatting, clippy, dependencies, directions between crates, import cycles, links, forbidden text"
 	@echo "            (the first run builds cargo-deny: a few minutes)"
+	@echo "make advisories  checks dependencies for known vulnerabilities (downloads their newest database)"
 	@echo "make docs   builds the guide into target/book, with the documentation of the crates and of the Python API,"
 	@echo "            and checks the links of all Markdown files (the first run builds mdBook: a few minutes)"
 	@echo "make chaos  kills an operator repeatedly under injected faults for a few minutes, and checks for lost work"
@@ -93,6 +94,10 @@ lint: need-cargo-deny
 	PATH="$(TOOLS)/bin:$$PATH" cargo deny --workspace check bans licenses sources
 	@echo "Directions between crates, import cycles, links, forbidden text…"
 	cargo run --quiet --package xtask -- check
+
+advisories: need-cargo-deny
+	@echo "Known vulnerabilities of dependencies, by the newest database…"
+	PATH="$(TOOLS)/bin:$$PATH" cargo deny --workspace check advisories
 
 docs: need-mdbook
 	@echo "Links…"

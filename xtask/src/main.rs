@@ -14,6 +14,7 @@ mod surface;
 mod tables;
 mod texts;
 mod voice;
+mod workflows;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 
 /// Checks the source tree: directions between crates, import circles, links, the guide, public
-/// enums, forbidden text, wording.
+/// enums, forbidden text, wording, workflows.
 #[derive(Debug, Parser)]
 #[command(name = "xtask", version)]
 enum Task {
@@ -60,6 +61,8 @@ enum Task {
     Unrun,
     /// Report wordings that CONTRIBUTING.md rules out
     Voice,
+    /// Report actions of workflows that are not pinned
+    Workflows,
 }
 
 fn main() -> ExitCode {
@@ -133,6 +136,9 @@ fn run(task: &Task) -> Result<Vec<String>> {
     }
     if matches!(task, Task::Check | Task::Voice) {
         problems.extend(voice::check(&root)?);
+    }
+    if matches!(task, Task::Check | Task::Workflows) {
+        problems.extend(workflows::check(&root)?);
     }
     Ok(problems)
 }

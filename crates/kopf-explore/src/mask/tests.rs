@@ -220,3 +220,16 @@ fn label_of_another_client_does_not_count_in_stored_configurations() {
     let other = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"size": 1}}).to_string();
     assert_eq!(differences(&plain, &mask.view(&stored(&other))).len(), 1);
 }
+
+#[test]
+fn records_of_elections_do_not_count() {
+    let run = |renewed: &str| {
+        let leader = json!({"control-plane.alpha.kubernetes.io/leader": renewed, "kept": "yes"});
+        snapshot(&[json!({"metadata": {"name": "lock", "annotations": leader}})])
+    };
+    let mask = Mask::new([]);
+    let expected = mask.view(&run("first"));
+    assert_eq!(differences(&expected, &mask.view(&run("second"))), []);
+    let other = snapshot(&[json!({"metadata": {"name": "lock"}})]);
+    assert_eq!(differences(&expected, &mask.view(&other)).len(), 1);
+}

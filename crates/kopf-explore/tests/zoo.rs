@@ -323,6 +323,55 @@ async fn finalizer_of_an_operator_in_go() {
     found_elsewhere(go("finalizer"), Family::CrashAfter, None).await;
 }
 
+/// Builds the operator with kube-rs, a workspace of its own, and returns its command.
+fn kube_rs() -> impl Fn(bool) -> Vec<OsString> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zoo-kube-rs");
+    succeed(
+        Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "--target-dir"])
+            .arg(&target)
+            .current_dir(zoo().join("kube-rs")),
+    );
+    let program = target.join("debug/zoo-kube");
+    move |has_bug| {
+        let mut command = vec![program.clone().into()];
+        command.extend(has_bug.then(|| "--bug".into()));
+        command
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a part of make extended"]
+async fn rejected_request_of_an_operator_with_kube_rs() {
+    found_elsewhere(kube_rs(), Family::Reject, Some("short.yaml")).await;
+}
+
+/// Builds the operator with the client of fabric8, and returns its command.
+fn java() -> impl Fn(bool) -> Vec<OsString> {
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zoo-java");
+    succeed(
+        Command::new("mvn")
+            .args(["--batch-mode", "--quiet", "package"])
+            .arg(format!("-Dzoo.output={}", output.display()))
+            .current_dir(zoo().join("java")),
+    );
+    let classes = format!("{0}/classes:{0}/libraries/*", output.display());
+    move |has_bug| {
+        // Optimisation takes longer than a run.
+        let options = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"];
+        let mut command: Vec<OsString> = options.map(OsString::from).into();
+        command.extend([classes.clone().into(), "zoo.Shops".into()]);
+        command.extend(has_bug.then(|| "--bug".into()));
+        command
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a part of make extended"]
+async fn crash_of_an_operator_in_java() {
+    found_elsewhere(java(), Family::CrashAfter, Some("short.yaml")).await;
+}
+
 /// Returns the command of an operator with the original Kopf, which is installed into the cache once.
 fn original(name: &'static str) -> impl Fn(bool) -> Vec<OsString> {
     let cache = std::env::var_os("KOPF_CACHE").map_or_else(

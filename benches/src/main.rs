@@ -5,6 +5,7 @@
 //! Prints a table with targets. Missed targets do not fail the run, as the figures depend on the
 //! load of the machine.
 
+mod explore;
 mod fanout;
 mod instructions;
 mod latency;
@@ -31,7 +32,7 @@ use crate::servers::{ControlPlane, Process};
 /// Benchmark the sandbox against kube-apiserver and etcd, and an operator against others
 #[derive(Debug, Parser)]
 struct Args {
-    /// Parts to measure; by default all but `million` and `instructions`
+    /// Parts to measure; by default all but `explore`, `million` and `instructions`
     parts: Vec<Part>,
     /// Run on the sandbox only, without ratios; requires neither Go nor Python
     #[arg(long)]
@@ -85,6 +86,8 @@ enum Part {
     Metrics,
     /// CPU, memory, received bytes and throughput of several replicas
     Replicas,
+    /// Plans per 10 minutes, schedules per minute in process, and memory of the explorer
+    Explore,
     /// An operator with up to a million objects: its start, and 200 updates per second
     Million,
     /// Instructions and allocations of an operator; fails if they exceed the recorded ones (needs Valgrind)
@@ -162,6 +165,10 @@ async fn run(args: &Args) -> Result<()> {
     }
     if is_selected(Part::Reviews) {
         operators::reviews::measure(&mut report, implementations, args.reviews).await?;
+    }
+    // Takes a quarter of an hour.
+    if args.parts.contains(&Part::Explore) {
+        explore::measure(&mut report).await?;
     }
     // Takes half an hour and 10 GB.
     if args.parts.contains(&Part::Million) {

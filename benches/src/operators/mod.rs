@@ -11,7 +11,7 @@ mod implementations;
 pub(crate) mod metrics;
 pub(crate) mod million;
 mod objects;
-mod python;
+pub(crate) mod python;
 pub(crate) mod quiet;
 pub(crate) mod replicas;
 pub(crate) mod reviews;

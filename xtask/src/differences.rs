@@ -64,7 +64,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "403 responses",
-        "crates/kopf-client/src/request.rs",
+        "crates/kopf-client/src/request/tests.rs",
         "rejections_are_not_retried",
     ),
     (

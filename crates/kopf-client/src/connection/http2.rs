@@ -50,7 +50,7 @@ pub(crate) enum Purpose {
 type Pool<C> = legacy::Client<C, RequestBody>;
 
 /// Connection pools of HTTP/1.1 and of HTTP/2.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pools<C> {
     plain: Pool<C>,
     shared: Arc<Shared<C>>,
@@ -94,18 +94,6 @@ where
         Self {
             plain,
             shared: Arc::new(shared),
-        }
-    }
-}
-
-impl<C> Clone for Pools<C>
-where
-    C: Clone,
-{
-    fn clone(&self) -> Self {
-        Self {
-            plain: self.plain.clone(),
-            shared: Arc::clone(&self.shared),
         }
     }
 }

@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use hyper::rt::{Read, Write};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::builderstates::WantsProtocols1;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
@@ -194,14 +195,18 @@ where
     C::Future: Send + 'static,
     C::Error: std::error::Error + Send + Sync + 'static,
 {
-    let tls = config.rustls_https_connector_with_connector(connector.clone())?;
+    // Reads the certificates of the system, if no others are given: once for both.
+    let tls = config.rustls_client_config()?;
+    let plain = https(config, tls.clone())?.enable_http1();
+    let negotiating = https(config, tls)?.enable_all_versions();
+    let plain = Paced::new(plain.wrap_connector(connector.clone()), PACE);
+    let negotiating = Paced::new(negotiating.wrap_connector(connector), SHARED_PACE);
     let pool: legacy::Client<_, RequestBody> = legacy::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
-        .build(TimedConnector(Paced::new(tls, PACE)));
-    let negotiating = TimedConnector(Paced::new(negotiating(config, connector)?, SHARED_PACE));
-    let pool = Pools::new(pool, negotiating);
+        .build(TimedConnector(plain));
+    let pool = Pools::new(pool, TimedConnector(negotiating));
     let service = ServiceBuilder::new()
         .map_err(without_secrets)
         .layer(config.base_uri_layer())
@@ -216,22 +221,22 @@ where
     Ok(Channel::new(service, &server, namespace))
 }
 
-/// Returns a TLS connector that negotiates the version of HTTP.
-fn negotiating<C>(config: &kube::Config, connector: C) -> Result<HttpsConnector<C>, Error> {
+/// Returns the builder of a TLS connector, which lacks the versions of HTTP.
+fn https(
+    config: &kube::Config,
+    tls: rustls::ClientConfig,
+) -> Result<HttpsConnectorBuilder<WantsProtocols1>, Error> {
     let builder = HttpsConnectorBuilder::new()
-        .with_tls_config(config.rustls_client_config()?)
+        .with_tls_config(tls)
         .https_or_http();
-    let builder = match &config.tls_server_name {
-        None => builder,
-        Some(name) => {
-            let name = name.clone().try_into().map_err(|_| Error::Invalid {
-                what: "TLS server name",
-                problem: format!("not a name: {name:?}"),
-            })?;
-            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
-        }
+    let Some(name) = &config.tls_server_name else {
+        return Ok(builder);
     };
-    Ok(builder.enable_all_versions().wrap_connector(connector))
+    let name = name.clone().try_into().map_err(|_| Error::Invalid {
+        what: "TLS server name",
+        problem: format!("not a name: {name:?}"),
+    })?;
+    Ok(builder.with_server_name_resolver(FixedServerNameResolver::new(name)))
 }
 
 /// Removes tokens from the errors of token providers.

@@ -230,7 +230,7 @@ languages: need-cargo
 bench: need-cargo
 	@echo "Building with optimisation (the first time, about 10 minutes)…"
 	@cargo build --quiet --release --workspace --lib --bin kopf --bin kopf-benches --bin bench-entry \
-		--bin bench-operator --bin bench-raw --bin bench-reviews --bin bench-timers
+		--bin bench-mimalloc --bin bench-operator --bin bench-raw --bin bench-reviews --bin bench-timers
 	@# A separate workspace, built into the same folder.
 	@cargo build --quiet --release --manifest-path benches/implementations/kube-rs/Cargo.toml \
 		--target-dir "$${CARGO_TARGET_DIR:-target}"

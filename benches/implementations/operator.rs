@@ -19,11 +19,14 @@ async fn create_fn() -> kopf::Result<Value> {
     Ok(json!({"message": "hello world"}))
 }
 
-fn main() -> std::process::ExitCode {
+pub(crate) fn main() -> std::process::ExitCode {
     let mut operator = kopf::Operator::builder().handlers_from_macros();
     operator.settings_mut().posting.enabled = false;
     if std::env::var_os("BENCH_METRICS").is_some_and(|value| value == "off") {
         operator.settings_mut().process.metrics = false;
+    }
+    if std::env::var_os("BENCH_HTTP2").is_some_and(|value| value == "on") {
+        operator.settings_mut().networking.http2 = true;
     }
     kopf::main(operator)
 }

@@ -84,6 +84,8 @@ enum Part {
     Reviews,
     /// CPU of an operator with and without metrics
     Metrics,
+    /// CPU, memory and time of an operator over HTTP/2, and with another allocator
+    Choices,
     /// CPU, memory, received bytes and throughput of several replicas
     Replicas,
     /// Plans per 10 minutes, schedules per minute in process, and memory of the explorer
@@ -155,7 +157,10 @@ async fn run(args: &Args) -> Result<()> {
         operators::quiet::measure(&mut report, args.quiet_objects).await?;
     }
     if is_selected(Part::Metrics) {
-        operators::metrics::measure(&mut report, args.objects).await?;
+        operators::variants::metrics(&mut report, args.objects).await?;
+    }
+    if is_selected(Part::Choices) {
+        operators::variants::choices(&mut report, args.objects).await?;
     }
     if is_selected(Part::Replicas) {
         operators::replicas::measure(&mut report, args.shared_objects, args.objects).await?;

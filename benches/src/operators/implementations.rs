@@ -27,6 +27,10 @@ pub(crate) enum Implementation {
     PythonSync,
     /// The operator on the crate kopf without metrics
     Unmeasured,
+    /// The operator on the crate kopf over HTTP/2
+    Http2,
+    /// The operator on the crate kopf with the allocator mimalloc
+    Mimalloc,
     /// Not an operator: only the patches, by 96 connections
     #[value(skip)]
     Raw,
@@ -47,7 +51,7 @@ impl Implementation {
         match self {
             Self::Original => install_original().await,
             Self::Python | Self::PythonSync => python::install().await,
-            Self::Ours | Self::Unmeasured | Self::Kube | Self::Raw => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -60,6 +64,8 @@ impl Implementation {
             Self::Python => "ours in Python",
             Self::PythonSync => "ours in Python, sync",
             Self::Unmeasured => "ours without metrics",
+            Self::Http2 => "ours over HTTP/2",
+            Self::Mimalloc => "ours with mimalloc",
             Self::Raw => "raw client",
         }
     }
@@ -73,10 +79,15 @@ impl Implementation {
         log: std::fs::File,
     ) -> Result<Running> {
         let mut command = match self {
-            Self::Ours | Self::Unmeasured => {
-                let mut command = Command::new(sibling("bench-operator")?);
-                if self == Self::Unmeasured {
-                    command.env("BENCH_METRICS", "off");
+            Self::Ours | Self::Unmeasured | Self::Http2 | Self::Mimalloc => {
+                let mut command = Command::new(sibling(match self {
+                    Self::Mimalloc => "bench-mimalloc",
+                    _ => "bench-operator",
+                })?);
+                match self {
+                    Self::Unmeasured => drop(command.env("BENCH_METRICS", "off")),
+                    Self::Http2 => drop(command.env("BENCH_HTTP2", "on")),
+                    _ => {}
                 }
                 command.args(["run", "--standalone", "--namespace", namespace]);
                 command

@@ -8,7 +8,6 @@
 mod entry;
 mod handled;
 mod implementations;
-pub(crate) mod metrics;
 pub(crate) mod million;
 mod objects;
 pub(crate) mod python;
@@ -16,6 +15,7 @@ pub(crate) mod quiet;
 pub(crate) mod replicas;
 pub(crate) mod reviews;
 pub(crate) mod timers;
+pub(crate) mod variants;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -545,7 +545,7 @@ impl PyCall {
     #[pyo3(signature = (specs, lifecycle, future))]
     fn execute(
         &self,
-        specs: Option<Vec<Bound<'_, PyDict>>>,
+        specs: Option<Vec<Bound<'_, PyAny>>>,
         lifecycle: Option<&Bound<'_, PyAny>>,
         future: Bound<'_, PyAny>,
     ) -> PyResult<()> {

@@ -27,7 +27,7 @@ use tracing::Dispatch;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::convert::from_python;
-use crate::declaring::{declarations, get, need};
+use crate::declaring::declarations;
 use crate::drain::drain;
 use crate::filters::lifecycle;
 use crate::front::Front;
@@ -37,6 +37,7 @@ use crate::logging::{Levels, ToPython, logger_names};
 use crate::memos::PyMemos;
 use crate::queue::{Entry, Queue};
 use crate::raised::Raised;
+use crate::reading::{get, need};
 #[cfg(feature = "sandbox")]
 use crate::sandboxing::Sandbox;
 use crate::settings;
@@ -97,7 +98,7 @@ impl Engine {
     }
 
     /// Replaces the handlers that are used after the startup.
-    fn declare(&self, specs: Vec<Bound<'_, PyDict>>) -> PyResult<()> {
+    fn declare(&self, specs: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let declared = declarations(&self.front, &specs)?;
         let former = self.front.declarations.lock().replace(declared);
         drop(former);
@@ -107,7 +108,7 @@ impl Engine {
     /// Starts the engine with these startup handlers. `options` are those of `kopf.operator()`.
     fn start(
         &self,
-        startup: Vec<Bound<'_, PyDict>>,
+        startup: Vec<Bound<'_, PyAny>>,
         given: &Bound<'_, PyAny>,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<()> {
@@ -157,7 +158,7 @@ impl Engine {
 impl Engine {
     fn operator(
         &self,
-        startup: &[Bound<'_, PyDict>],
+        startup: &[Bound<'_, PyAny>],
         given: &Bound<'_, PyAny>,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Operator> {

@@ -1,8 +1,7 @@
-//! Callbacks of users: filters, delays, lifecycles, selectors.
+//! Callbacks of users: filters, delays, lifecycles.
 //!
 //! They are called inside tasks of the engine that the event loop polls, so the thread is already
-//! attached to the interpreter. Selectors are called in the engine's own thread, once for each
-//! discovered resource.
+//! attached to the interpreter.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,18 +16,17 @@ use kopf_core::lifecycle::{
     self, AllAtOnce, Asap, Candidate, Lifecycle, OneByOne, Randomized, Shuffled,
 };
 use kopf_core::patch::BoxError;
-use kopf_core::resource::Resource;
 use kopf_engine::invocation::FilterContext;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use serde_json::Value;
 
 use crate::call::PyCall;
 use crate::convert::{from_python, to_python};
-use crate::declaring::{duration, get};
+use crate::description::Criterion;
 use crate::front::Front;
 use crate::raised::Raised;
+use crate::reading::duration;
 
 /// A callback of a handler.
 pub(crate) struct Callback {
@@ -99,59 +97,38 @@ fn boxed(error: PyErr) -> BoxError {
     Raised::new(error).into()
 }
 
-/// Converts filters of labels or annotations: pairs of a key and a criterion.
+/// Converts filters of labels or annotations.
 pub(crate) fn criteria(
-    spec: &Bound<'_, PyDict>,
-    key: &str,
-    callback: &dyn Fn(Py<PyAny>) -> Callback,
+    py: Python<'_>,
+    given: &[(String, Criterion)],
+    callback: &dyn Fn(&Py<PyAny>) -> Callback,
 ) -> PyResult<BTreeMap<String, MetaCriterion>> {
-    let mut criteria = BTreeMap::new();
-    let given: Vec<(String, String, Py<PyAny>)> = get(spec, key)?.unwrap_or_default();
-    for (name, kind, payload) in given {
-        let criterion = match &*kind {
-            "present" => MetaCriterion::Present,
-            "absent" => MetaCriterion::Absent,
-            "callback" => MetaCriterion::Callback(Arc::new(callback(payload))),
-            _ => MetaCriterion::Literal(payload.extract(spec.py())?),
+    let criteria = given.iter().map(|(name, given)| {
+        let criterion = match given {
+            Criterion::Present(_) => MetaCriterion::Present,
+            Criterion::Absent(_) => MetaCriterion::Absent,
+            Criterion::Callback(given) => {
+                MetaCriterion::Callback(Arc::new(callback(&given.function)))
+            }
+            Criterion::Literal(given) => MetaCriterion::Literal(given.value.extract(py)?),
         };
-        criteria.insert(name, criterion);
-    }
-    Ok(criteria)
-}
-
-/// Converts a filter of a value: a pair of its kind and its payload.
-pub(crate) fn value_criterion(
-    spec: &Bound<'_, PyDict>,
-    key: &str,
-    callback: &dyn Fn(Py<PyAny>) -> Callback,
-) -> PyResult<Option<ValueCriterion>> {
-    let Some((kind, payload)) = get::<(String, Py<PyAny>)>(spec, key)? else {
-        return Ok(None);
-    };
-    Ok(Some(match &*kind {
-        "present" => ValueCriterion::Present,
-        "absent" => ValueCriterion::Absent,
-        "callback" => ValueCriterion::Callback(Arc::new(callback(payload))),
-        _ => ValueCriterion::Literal(from_python(payload.bind(spec.py()))?),
-    }))
-}
-
-/// Calls a selector of a user for a discovered resource. Errors are logged and mean `false`.
-pub(crate) fn selects(front: &Arc<Front>, function: &Py<PyAny>, resource: &Resource) -> bool {
-    let asked = Python::try_attach(|py| {
-        let resource = front.resource(py, &Arc::new(resource.clone()))?;
-        function.bind(py).call1((resource,))?.is_truthy()
+        Ok((name.clone(), criterion))
     });
-    match asked {
-        Some(Ok(answer)) => answer,
-        Some(Err(error)) => {
-            let error = Raised::new(error);
-            tracing::error!(target: "kopf_engine::observation", "A selector has failed for {resource}: {error}");
-            false
-        }
-        // The interpreter is shutting down.
-        None => false,
-    }
+    criteria.collect()
+}
+
+/// Converts a filter of a value.
+pub(crate) fn value_criterion(
+    py: Python<'_>,
+    given: &Criterion,
+    callback: &dyn Fn(&Py<PyAny>) -> Callback,
+) -> PyResult<ValueCriterion> {
+    Ok(match given {
+        Criterion::Present(_) => ValueCriterion::Present,
+        Criterion::Absent(_) => ValueCriterion::Absent,
+        Criterion::Callback(given) => ValueCriterion::Callback(Arc::new(callback(&given.function))),
+        Criterion::Literal(given) => ValueCriterion::Literal(from_python(given.value.bind(py))?),
+    })
 }
 
 /// Converts a lifecycle: the name of a provided one, or a function.

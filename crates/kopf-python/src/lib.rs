@@ -14,6 +14,7 @@ mod children;
 mod conditions;
 mod convert;
 mod declaring;
+mod description;
 mod drain;
 mod engine;
 #[cfg(feature = "sandbox")]
@@ -23,7 +24,10 @@ mod front;
 mod hosting;
 mod indexing;
 mod inspecting;
+#[cfg(test)]
+mod interpreter;
 mod job;
+mod kinds;
 mod logging;
 mod login;
 mod memos;
@@ -32,9 +36,11 @@ mod pausing;
 mod posting;
 mod queue;
 mod raised;
+mod reading;
 mod resolving;
 #[cfg(feature = "sandbox")]
 mod sandboxing;
+mod selecting;
 mod settings;
 mod shipping;
 mod stopping;

@@ -6,7 +6,7 @@ use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::declaring::extract;
+use crate::reading::extract;
 
 /// Converts a `ConnectionInfo` of Python.
 pub(crate) fn credentials(info: &Bound<'_, PyAny>) -> PyResult<Credentials> {

@@ -10,8 +10,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::declaring::{get, need};
 use crate::engine::scope;
+use crate::reading::{get, need};
 
 /// Pauses the operators of a lower priority. Returns messages with their log levels.
 #[pyfunction]

@@ -20,7 +20,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinSet;
 
 use crate::convert::to_python;
-use crate::declaring::get;
+use crate::reading::get;
 use crate::virtual_time::{Advance, VirtualTime};
 
 /// Threads that serve requests. With one, a costly request would delay all others.

@@ -11,11 +11,13 @@ use kopf_core::wording::Level;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
-use crate::declaring::{duration, extract};
+use crate::description::SelectorDescription;
 use crate::front::Front;
-use crate::{declaring, storages, webhooks};
+use crate::reading::{duration, extract};
+use crate::selecting::selector;
+use crate::{storages, webhooks};
 
 /// Maximum number of delays taken from an iterable, which may be infinite.
 const MAX_DELAYS: usize = 1000;
@@ -158,9 +160,9 @@ fn selectors(front: &Arc<Front>, watching: &Group<'_>) -> PyResult<Vec<StreamSel
     let mut all = Vec::new();
     for name in ["label_selectors", "field_selectors", "shard_selectors"] {
         let given = bridge.call_method1("describe_selectors", (watching.attribute(name)?,))?;
-        let given: Vec<(Bound<'_, PyDict>, String)> = given.extract()?;
+        let given: Vec<(SelectorDescription, String)> = given.extract()?;
         for (resources, text) in given {
-            let mut selector = StreamSelector::new(declaring::selector(front, &resources)?);
+            let mut selector = StreamSelector::new(selector(front, &resources)?);
             match name {
                 "label_selectors" => selector.labels = Some(text),
                 "field_selectors" => selector.fields = Some(text),

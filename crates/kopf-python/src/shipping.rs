@@ -10,7 +10,7 @@ use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
 use kopf_core::registry::Registry;
 use kopf_core::resource::Resource;
 use kopf_core::rights::Requirements;
-use kopf_core::selector::{Predicate, Selector};
+use kopf_core::selector::Predicate;
 use kopf_core::settings::Settings;
 use kopf_shipping::scaffold::{Language, Origin, Project};
 use kopf_shipping::{Deployment, Identity, Launch, PeeringGroup, Plan, Webhooks};
@@ -18,9 +18,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::declaring::{conversion, get, kind, need, selector_with, webhook};
+use crate::description::{HandlerDescription, SelectorDescription};
 use crate::engine::objects;
 use crate::front;
+use crate::reading::{get, need};
+use crate::selecting::selector_with;
 
 /// Output for stdout, and notes for stderr.
 type Printed = (String, Vec<String>);
@@ -28,10 +30,11 @@ type Printed = (String, Vec<String>);
 /// Returns the service account, the roles and the bindings of an operator.
 #[pyfunction]
 pub(crate) fn rbac(
-    handlers: Vec<Bound<'_, PyDict>>,
+    handlers: Vec<HandlerDescription>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Printed> {
-    let (plan, registry) = (plan(options)?, registry(&handlers)?);
+    let plan = plan(options)?;
+    let registry = registry(&handlers, &need(options, "resource")?)?;
     let requirements = requirements(&plan, &registry)?;
     let text = kopf_shipping::rbac(&plan.identity, &requirements);
     Ok((text, kopf_shipping::notes(&registry, &requirements)))
@@ -40,10 +43,11 @@ pub(crate) fn rbac(
 /// Returns all manifests of an operator, or writes a Helm chart and returns its files.
 #[pyfunction]
 pub(crate) fn manifests(
-    handlers: Vec<Bound<'_, PyDict>>,
+    handlers: Vec<HandlerDescription>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Printed> {
-    let (plan, registry) = (plan(options)?, registry(&handlers)?);
+    let plan = plan(options)?;
+    let registry = registry(&handlers, &need(options, "resource")?)?;
     let requirements = requirements(&plan, &registry)?;
     let mut reviewing = registry.handlers().iter();
     let is_reviewing = reviewing.any(|handler| {
@@ -133,36 +137,40 @@ fn plan(options: &Bound<'_, PyDict>) -> PyResult<Plan> {
     })
 }
 
-/// Converts the properties of handlers that determine permissions.
-fn registry(handlers: &[Bound<'_, PyDict>]) -> PyResult<Registry<()>> {
+/// Converts the properties of handlers that determine permissions. `resource` makes the argument of
+/// callable selectors.
+fn registry(handlers: &[HandlerDescription], resource: &Py<PyAny>) -> PyResult<Registry<()>> {
     let mut registry = Registry::default();
-    for spec in handlers {
-        let id: String = need(spec, "id")?;
-        let mut declared = HandlerSpec::new(&*id, FunctionId::Number(0), kind(spec)?);
-        declared.filters.field = get::<Vec<String>>(spec, "field")?.map(FromIterator::from_iter);
-        if let Some(given) = get::<Bound<'_, PyDict>>(spec, "selector")? {
-            declared.selector = Some(selector(&given)?);
+    let select = |given: &SelectorDescription| {
+        let resource = Python::attach(|py| resource.clone_ref(py));
+        selector_with(given, |function| predicate(function, resource))
+    };
+    for given in handlers {
+        let function = FunctionId::Number(0);
+        let mut declared = HandlerSpec::new(&*given.id, function, given.kind.handled()?);
+        if let Some(target) = given.kind.target() {
+            declared.filters.field = target.field_path();
+            declared.selector = target.selector.as_ref().map(select).transpose()?;
         }
-        let owns: Vec<Bound<'_, PyDict>> = get(spec, "owns")?.unwrap_or_default();
-        declared.owns = owns.iter().map(selector).collect::<PyResult<_>>()?;
-        declared.webhook = webhook(spec)?;
-        declared.conversion = conversion(spec)?;
+        declared.owns = given
+            .kind
+            .owns()
+            .iter()
+            .map(select)
+            .collect::<PyResult<_>>()?;
+        declared.webhook = given.kind.webhook()?;
+        declared.conversion = given.kind.conversion();
         registry.add(declared.build(()).map_err(wrong)?);
     }
     Ok(registry)
 }
 
-fn selector(given: &Bound<'_, PyDict>) -> PyResult<Selector> {
-    let function = get::<Py<PyAny>>(given, "callable")?;
-    selector_with(given, function.map(predicate))
-}
-
 /// Converts a callable selector. If it raises an exception, it selects nothing.
-fn predicate(function: Py<PyAny>) -> Predicate {
-    Arc::new(move |resource: &Resource| {
+fn predicate(function: Py<PyAny>, resource: Py<PyAny>) -> Predicate {
+    Arc::new(move |found: &Resource| {
         let selected = Python::attach(|py| {
-            let fields = front::describe(py, resource)?;
-            function.bind(py).call1((fields,))?.is_truthy()
+            let found = resource.call1(py, (front::describe(py, found)?,))?;
+            function.bind(py).call1((found,))?.is_truthy()
         });
         selected.unwrap_or(false)
     })

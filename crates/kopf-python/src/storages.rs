@@ -22,9 +22,9 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use crate::convert::{from_python, map_from_python, map_to_python, to_python, to_python_in_order};
-use crate::declaring::{get, need};
 use crate::front::Front;
 use crate::raised::Raised;
+use crate::reading::{get, need};
 
 /// Converts a progress storage. `kopf._front.bridge.lowering` describes the provided ones; others are
 /// hosted.

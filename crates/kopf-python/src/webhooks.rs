@@ -18,10 +18,10 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::convert::{from_python, from_python_in_order, to_python, to_python_in_order};
-use crate::declaring::{duration, get, need};
 use crate::front::Front;
 use crate::queue::Entry;
 use crate::raised::Raised;
+use crate::reading::{duration, get, need};
 use crate::resolving::{Failure, resolve};
 
 /// Returns the server in the settings.

@@ -16,10 +16,13 @@ from kopf._front.objects.dicts import parse_field
 from kopf._front.declare.filters import ABSENT, PRESENT
 from kopf._front.declare.handlers import (
     ActivityHandler, ChangingHandler, ChildHandler, ConvertHandler, DaemonHandler, Handler,
-    IndexingHandler, ReconcileHandler, ResourceHandler, SpawningHandler, TimerHandler,
+    IndexingHandler, ReconcileHandler, ResourceHandler, TimerHandler,
     WatchingHandler, WebhookHandler,
 )
+from kopf._front.bridge import descriptions
+from kopf._front.bridge.descriptions import Criterion, HandlerDescription, SelectorDescription
 from kopf._front.bridge.invocation import is_async_fn
+from kopf._front.objects.causes import Reason
 from kopf._front.objects.references import EVERYTHING, Selector
 
 if TYPE_CHECKING:
@@ -52,54 +55,109 @@ def all_handlers(registry: OperatorRegistry) -> list[Handler]:
     return handlers
 
 
-def lower(handler: Handler, *, parent: Handler | None = None) -> dict[str, Any]:
+def lower(handler: Handler, *, parent: Handler | None = None) -> HandlerDescription:
     """Returns the description of a handler. With a parent, it is a sub-handler."""
     own_id = str(handler.id)
     if parent is not None:
         # The engine prepends the id of the parent.
         own_id = own_id.removeprefix(f"{parent.id}/")
-    spec: dict[str, Any] = {
-        "handler": handler,
-        "id": own_id,
+    return HandlerDescription(
+        kind=_kind(handler, is_sub=parent is not None),
+        handler=handler,
+        id=own_id,
         # Sub-handlers are functions of one call, so numbers for them would accumulate.
-        "function": _number(handler.fn) if parent is None else id(handler.fn),
-        "is_async": is_async_fn(handler.fn),
-        "errors": handler.errors.name if handler.errors is not None else None,
-        "timeout": handler.timeout,
-        "retries": handler.retries,
-        "backoff": handler.backoff,
-    }
-    if isinstance(handler, ActivityHandler):
-        spec["kind"] = str(handler.activity.value) if handler.activity is not None else "startup"
-        return spec
-    if isinstance(handler, ResourceHandler):
-        _lower_filters(spec, handler)
-    if isinstance(handler, ChangingHandler):
-        _lower_change(spec, handler, is_sub=parent is not None)
-    elif isinstance(handler, SpawningHandler):
-        _lower_background(spec, handler)
-    elif isinstance(handler, WebhookHandler):
-        _lower_webhook(spec, handler)
-    elif isinstance(handler, IndexingHandler):
-        spec["kind"] = "index"
-    elif isinstance(handler, WatchingHandler):
-        spec["kind"] = "event"
-    elif isinstance(handler, ConvertHandler):
-        spec["kind"] = "convert"
-        spec["source"] = handler.source
-        spec["target"] = handler.target
-        spec["persistent"] = bool(handler.persistent)
-    elif isinstance(handler, ReconcileHandler):
-        spec["kind"] = "reconcile"
-        spec["owns"] = [_lower_selector(selector) for selector in handler.owns or ()]
-        spec["every"] = handler.every
-        spec["finalizer"] = bool(handler.requires_finalizer)
-    elif isinstance(handler, ChildHandler):
-        spec["kind"] = "child"
-        spec["owns"] = [_lower_selector(selector) for selector in handler.owns]
-    else:
-        raise TypeError(f"{handler} has an unknown type: {type(handler).__qualname__}")
-    return spec
+        function=_number(handler.fn) if parent is None else id(handler.fn),
+        is_async=is_async_fn(handler.fn),
+        errors=handler.errors.name if handler.errors is not None else None,
+        timeout=handler.timeout,
+        retries=handler.retries,
+        backoff=handler.backoff,
+    )
+
+
+def _kind(handler: Handler, *, is_sub: bool) -> descriptions.Kind:
+    match handler:
+        case ActivityHandler():
+            activity = handler.activity.value if handler.activity is not None else "startup"
+            return descriptions.ActivityKind(str(activity))
+        case ChangingHandler():
+            return _change_kind(handler, is_sub=is_sub)
+        case DaemonHandler():
+            return descriptions.DaemonKind(
+                target=_target(handler),
+                initial_delay=handler.initial_delay,
+                cancellation_backoff=handler.cancellation_backoff,
+                cancellation_timeout=handler.cancellation_timeout,
+                cancellation_polling=handler.cancellation_polling,
+            )
+        case TimerHandler():
+            return descriptions.TimerKind(
+                target=_target(handler),
+                initial_delay=handler.initial_delay,
+                interval=handler.interval,
+                sharp=bool(handler.sharp),
+                idle=handler.idle,
+            )
+        case WebhookHandler() | ConvertHandler():
+            return _review_kind(handler)
+        case IndexingHandler():
+            return descriptions.IndexKind(_target(handler))
+        case WatchingHandler():
+            return descriptions.EventKind(_target(handler))
+        case ReconcileHandler():
+            return descriptions.ReconcileKind(
+                target=_target(handler),
+                owns=_owned(handler.owns),
+                every=handler.every,
+                finalizer=bool(handler.requires_finalizer),
+            )
+        case ChildHandler():
+            return descriptions.ChildKind(_target(handler), _owned(handler.owns))
+    raise TypeError(f"{handler} has an unknown type: {type(handler).__qualname__}")
+
+
+def _change_kind(handler: ChangingHandler, *, is_sub: bool) -> descriptions.Kind:
+    change = descriptions.ChangeDescription(
+        target=_target(handler),
+        owns=_owned(handler.owns),
+        old=_optional_criterion(handler.old),
+        new=_optional_criterion(handler.new),
+    )
+    if is_sub:
+        return descriptions.SubKind(change, needs_change=bool(handler.field_needs_change))
+    if handler.initial:
+        return descriptions.ResumeKind(change, deleted=bool(handler.deleted))
+    match handler.reason:
+        case None:
+            return descriptions.FieldKind(change)
+        case Reason.CREATE:
+            return descriptions.CreateKind(change)
+        case Reason.UPDATE:
+            return descriptions.UpdateKind(change)
+        case Reason.DELETE:
+            return descriptions.DeleteKind(change, optional=not handler.requires_finalizer)
+        case Reason.RESUME:
+            return descriptions.ResumeKind(change, deleted=False)
+    raise ValueError(f'unknown kind of handlers "{handler.reason.value}"')
+
+
+def _review_kind(handler: WebhookHandler | ConvertHandler) -> descriptions.Kind:
+    if isinstance(handler, ConvertHandler):
+        return descriptions.ConvertKind(
+            target=_target(handler),
+            source=handler.source,
+            destination=handler.target,
+            persistent=bool(handler.persistent),
+        )
+    return descriptions.WebhookKind(
+        target=_target(handler),
+        review=str(handler.reason.value),
+        operations=list(handler.operations) if handler.operations is not None else None,
+        subresource=handler.subresource,
+        persistent=bool(handler.persistent),
+        side_effects=bool(handler.side_effects),
+        ignore_failures=bool(handler.ignore_failures),
+    )
 
 
 def _number(fn: Callable[..., Any]) -> int:
@@ -110,105 +168,71 @@ def _number(fn: Callable[..., Any]) -> int:
         return _numbers.setdefault(id(fn), len(_numbers))
 
 
-def _lower_filters(spec: dict[str, Any], handler: ResourceHandler) -> None:
-    if handler.selector is not None:
-        spec["selector"] = _lower_selector(handler.selector)
-    spec["labels"] = _lower_meta(handler.labels)
-    spec["annotations"] = _lower_meta(handler.annotations)
-    spec["when"] = handler.when
-    spec["field"] = list(handler.field) if handler.field else None
-    spec["value"] = _lower_value(handler.value)
+def _target(handler: ResourceHandler) -> descriptions.TargetDescription:
+    return descriptions.TargetDescription(
+        selector=_selector(handler.selector) if handler.selector is not None else None,
+        labels=_meta_criteria(handler.labels),
+        annotations=_meta_criteria(handler.annotations),
+        field=list(handler.field) if handler.field else None,
+        value=_optional_criterion(handler.value),
+        when=handler.when,
+    )
 
 
-def _lower_selector(selector: Selector) -> dict[str, Any]:
+def _owned(selectors: Iterable[Selector] | None) -> list[SelectorDescription]:
+    return [_selector(selector) for selector in selectors or ()]
+
+
+def _selector(selector: Selector) -> SelectorDescription:
     name = selector.any_name
-    return {
-        "group": selector.group,
-        "version": selector.version,
-        "kind": selector.kind,
-        "plural": selector.plural,
-        "singular": selector.singular,
-        "shortcut": selector.shortcut,
-        "category": selector.category,
-        "any_name": name if isinstance(name, str) else None,
-        "everything": name is EVERYTHING,
-        "callable": selector.fn,
-    }
+    return SelectorDescription(
+        group=selector.group,
+        version=selector.version,
+        kind=selector.kind,
+        plural=selector.plural,
+        singular=selector.singular,
+        shortcut=selector.shortcut,
+        category=selector.category,
+        any_name=name if isinstance(name, str) else None,
+        everything=name is EVERYTHING,
+        callable=selector.fn,
+    )
 
 
-def describe_selectors(selectors: Mapping[Selector, Any]) -> list[tuple[dict[str, Any], str]]:
+def describe_selectors(selectors: Mapping[Selector, Any]) -> list[tuple[SelectorDescription, str]]:
     """Returns the selectors of streams, with descriptions of their resources."""
-    return [(_lower_selector(selector), str(text)) for selector, text in selectors.items()]
+    return [(_selector(selector), str(text)) for selector, text in selectors.items()]
 
 
-def _lower_meta(filters: Mapping[str, Any] | None) -> list[tuple[str, str, Any]] | None:
-    if not filters:
-        return None
-    return [(key, *_meta_criterion(value)) for key, value in filters.items()]
+def _meta_criteria(filters: Mapping[str, Any] | None) -> list[tuple[str, Criterion]]:
+    return [(key, _meta_criterion(value)) for key, value in (filters or {}).items()]
 
 
-def _meta_criterion(value: Any) -> tuple[str, Any]:
+def _meta_criterion(value: Any) -> Criterion:
     """Returns a criterion of a label or an annotation, which only equal strings."""
-    kind, payload = _criterion(value)
-    return ("callback", _never) if kind == "literal" and not isinstance(payload, str) else (kind, payload)
+    match _criterion(value):
+        case descriptions.Literal(literal) if not isinstance(literal, str):
+            return descriptions.Callback(_never)
+        case criterion:
+            return criterion
 
 
 def _never(*_: Any, **__: Any) -> bool:
     return False
 
 
-def _lower_value(value: Any) -> tuple[str, Any] | None:
+def _optional_criterion(value: Any) -> Criterion | None:
     return None if value is None else _criterion(value)
 
 
-def _criterion(value: Any) -> tuple[str, Any]:
+def _criterion(value: Any) -> Criterion:
     if value is PRESENT:
-        return "present", value
+        return descriptions.Present()
     if value is ABSENT:
-        return "absent", value
+        return descriptions.Absent()
     if callable(value):
-        return "callback", value
-    return "literal", value
-
-
-def _lower_change(spec: dict[str, Any], handler: ChangingHandler, *, is_sub: bool) -> None:
-    spec["owns"] = [_lower_selector(selector) for selector in handler.owns or ()]
-    spec["old"] = _lower_value(handler.old)
-    spec["new"] = _lower_value(handler.new)
-    if is_sub:
-        spec["kind"] = "sub"
-        spec["needs_change"] = bool(handler.field_needs_change)
-    elif handler.initial:
-        spec["kind"] = "resume"
-        spec["deleted"] = bool(handler.deleted)
-    elif handler.reason is None:
-        spec["kind"] = "field"
-    else:
-        spec["kind"] = str(handler.reason.value)
-        spec["optional"] = not handler.requires_finalizer
-
-
-def _lower_background(spec: dict[str, Any], handler: SpawningHandler) -> None:
-    spec["initial_delay"] = handler.initial_delay
-    if isinstance(handler, DaemonHandler):
-        spec["kind"] = "daemon"
-        spec["cancellation_backoff"] = handler.cancellation_backoff
-        spec["cancellation_timeout"] = handler.cancellation_timeout
-        spec["cancellation_polling"] = handler.cancellation_polling
-    elif isinstance(handler, TimerHandler):
-        spec["kind"] = "timer"
-        spec["interval"] = handler.interval
-        spec["sharp"] = bool(handler.sharp)
-        spec["idle"] = handler.idle
-
-
-def _lower_webhook(spec: dict[str, Any], handler: WebhookHandler) -> None:
-    spec["kind"] = str(handler.reason.value)
-    spec["operations"] = list(handler.operations) if handler.operations is not None else None
-    spec["subresource"] = handler.subresource
-    spec["persistent"] = bool(handler.persistent)
-    spec["side_effects"] = bool(handler.side_effects)
-    spec["ignore_failures"] = bool(handler.ignore_failures)
+        return descriptions.Callback(value)
+    return descriptions.Literal(value)
 
 
 def lower_lifecycle(lifecycle: Any) -> Any:

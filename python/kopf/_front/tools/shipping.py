@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kopf._front.bridge import lowering
+from kopf._front.bridge.descriptions import HandlerDescription
 from kopf._front.declare import schemas
 from kopf._front.tools import loaders
 from kopf._front.declare.handlers import ActivityHandler
@@ -52,33 +53,24 @@ def _describe(
         "is_given": bool(options["name"]),
         "serve": list(options["serve"]),
         "allow": list(options["allow"]),
+        "resource": _resource,
         "definitions": schemas.to_manifests(schemas.declared()),
         "other_definitions": _read(options["filenames"]),
     }
 
 
-def _handlers() -> list[dict[str, Any]]:
-    described = []
-    for handler in lowering.all_handlers(get_default_registry()):
-        if isinstance(handler, ActivityHandler):
-            continue
-        spec = lowering.lower(handler)
-        for selector in (spec.get("selector"), *spec.get("owns", ())):
-            if selector is not None and selector["callable"] is not None:
-                selector["callable"] = _on_fields(selector["callable"])
-        described.append(spec)
-    return described
+def _handlers() -> list[HandlerDescription]:
+    return [
+        lowering.lower(handler) for handler in lowering.all_handlers(get_default_registry())
+        if not isinstance(handler, ActivityHandler)
+    ]
 
 
-def _on_fields(selects: Callable[[Resource], object]) -> Callable[[dict[str, Any]], bool]:
-    """Adapts a callable selector to the fields of a resource."""
-
-    def select(fields: dict[str, Any]) -> bool:
-        for name in ("shortcuts", "categories", "subresources", "verbs"):
-            fields[name] = frozenset(fields[name])
-        return bool(selects(Resource(**fields)))
-
-    return select
+def _resource(fields: dict[str, Any]) -> Resource:
+    """Returns the resource with these fields, for callable selectors."""
+    for name in ("shortcuts", "categories", "subresources", "verbs"):
+        fields[name] = frozenset(fields[name])
+    return Resource(**fields)
 
 
 def _read(filenames: Sequence[str]) -> list[dict[str, Any]]:

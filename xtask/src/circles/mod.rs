@@ -22,6 +22,7 @@ pub(crate) const CRATES: &[&str] = &[
     "kopf-explore",
     "kopf-inspect",
     "kopf-macros",
+    "kopf-python",
     "kopf-sandbox",
     "kopf-sandbox-api",
     "kopf-sandbox-kinds",

@@ -262,10 +262,12 @@ class Bridge(answers.Answers, serving.ServingMixin):
             native.fail("permanent", f"The result cannot be stored in the status: {_text(exc)}.")
 
     def _finish_activity(self, native: NativeCall, handler: ActivityHandler, result: Any) -> None:
+        from kopf import _kopf
+
         activity = native.activity
         if activity == "startup":
             try:
-                native.set_settings(self.settings)
+                _kopf.set_settings(native, self.settings)
             except Exception as exc:
                 # The message names the setting. The frames are only those of the conversion.
                 raise PermanentError(_text(exc)).with_traceback(None) from None
@@ -290,7 +292,9 @@ class Bridge(answers.Answers, serving.ServingMixin):
         if result is None:
             native.finish(None)
         elif isinstance(result, ConnectionInfo):
-            native.finish_login(result)
+            from kopf import _kopf
+
+            _kopf.finish_login(native, result)
         elif isinstance(result, AiohttpSession):
             raise PermanentError(
                 f"login handler '{handler.id}' returned kopf.AiohttpSession, which is not supported: "
@@ -343,8 +347,10 @@ class Bridge(answers.Answers, serving.ServingMixin):
             exc = second
         if native.activity == "startup":
             # The error may be ignored, and the settings changed before it are in effect.
+            from kopf import _kopf
+
             with contextlib.suppress(Exception):
-                native.set_settings(self.settings)
+                _kopf.set_settings(native, self.settings)
         if not isinstance(exc, Exception | asyncio.CancelledError):
             # SystemExit and KeyboardInterrupt end the operator.
             with contextlib.suppress(RuntimeError):  # the loop is closed

@@ -82,8 +82,10 @@ async def run(
     # Sub-handlers receive the current patch of the parent, and its context variables.
     bridge.send_patch(call)
     variables.keep(call)
+    from kopf import _kopf
+
     future = bridge.new_future()
-    call.native.execute(specs, lowering.lower_lifecycle(lifecycle), future)
+    _kopf.execute(call.native, specs, lowering.lower_lifecycle(lifecycle), future)
     await future
 
 

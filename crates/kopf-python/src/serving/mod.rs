@@ -1,0 +1,3 @@
+//! Servers of webhooks.
+
+pub(crate) mod webhooks;

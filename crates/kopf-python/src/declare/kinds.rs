@@ -168,3 +168,152 @@ fn webhook_type(name: &str) -> PyResult<WebhookType> {
 fn unknown(kind: &str) -> PyErr {
     PyValueError::new_err(format!("unknown kind of handlers {kind:?}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::declare::description::{
+        ActivityKind, ChildKind, ConvertKind, CreateKind, DaemonKind, DeleteKind, WebhookKind,
+    };
+
+    fn target() -> TargetDescription {
+        TargetDescription {
+            selector: None,
+            labels: Vec::new(),
+            annotations: Vec::new(),
+            field: Some(vec!["spec".to_owned(), "a.b".to_owned()]),
+            value: None,
+            when: None,
+        }
+    }
+
+    fn owned() -> SelectorDescription {
+        SelectorDescription {
+            group: None,
+            version: None,
+            kind: None,
+            plural: None,
+            singular: None,
+            shortcut: None,
+            category: None,
+            any_name: Some("pods".to_owned()),
+            everything: false,
+            callable: None,
+        }
+    }
+
+    fn change() -> ChangeDescription {
+        ChangeDescription {
+            target: target(),
+            owns: vec![owned()],
+            old: None,
+            new: None,
+        }
+    }
+
+    fn webhook(review: &str, operations: Option<&[&str]>) -> Kind {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Kind::Webhook(WebhookKind {
+            target: target(),
+            review: review.to_owned(),
+            operations: operations.map(names),
+            subresource: Some("status".to_owned()),
+            persistent: true,
+            side_effects: false,
+            ignore_failures: true,
+        })
+    }
+
+    #[test]
+    fn activities_have_no_objects() {
+        let kind = Kind::Activity(ActivityKind {
+            activity: "probe".to_owned(),
+        });
+        assert_eq!(
+            kind.handled().unwrap(),
+            HandlerKind::Activity(Activity::Probe)
+        );
+        assert!(kind.target().is_none() && kind.change().is_none());
+        assert!(kind.owns().is_empty());
+    }
+
+    #[test]
+    fn change_handlers_have_the_parts_of_all_changes() {
+        for (kind, expected) in [
+            (
+                Kind::Create(CreateKind { change: change() }),
+                HandlerKind::Create,
+            ),
+            (
+                Kind::Delete(DeleteKind {
+                    change: change(),
+                    optional: true,
+                }),
+                HandlerKind::Delete { optional: true },
+            ),
+        ] {
+            assert_eq!(kind.handled().unwrap(), expected);
+            assert_eq!(kind.owns().len(), 1);
+            let path = kind.target().and_then(TargetDescription::field_path);
+            assert_eq!(path.unwrap(), FieldPath::from_iter(["spec", "a.b"]));
+        }
+    }
+
+    #[test]
+    fn children_are_owned_and_daemons_own_nothing() {
+        let child = Kind::Child(ChildKind {
+            target: target(),
+            owns: vec![owned(), owned()],
+        });
+        assert_eq!(child.owns().len(), 2);
+        let daemon = Kind::Daemon(DaemonKind {
+            target: target(),
+            initial_delay: None,
+            cancellation_backoff: None,
+            cancellation_timeout: Some(Seconds(std::time::Duration::from_secs(3))),
+            cancellation_polling: None,
+        });
+        assert!(daemon.owns().is_empty() && daemon.initial_delay().is_none());
+        let HandlerKind::Daemon(cancellation) = daemon.handled().unwrap() else {
+            panic!("not a daemon")
+        };
+        assert_eq!(cancellation.timeout.unwrap().as_secs(), 3);
+    }
+
+    #[test]
+    fn webhooks_belong_to_admission_and_conversion() {
+        let admission = webhook("mutating", Some(&["CREATE", "UPDATE"]));
+        assert_eq!(
+            admission.handled().unwrap(),
+            HandlerKind::Admission(WebhookType::Mutating)
+        );
+        let properties = admission.webhook().unwrap();
+        assert_eq!(properties.subresource.as_deref(), Some("status"));
+        assert!(properties.persistent && properties.ignore_failures && !properties.side_effects);
+        assert!(admission.conversion().is_none());
+        let conversion = Kind::Convert(ConvertKind {
+            target: target(),
+            source: "v1".to_owned(),
+            destination: "v2".to_owned(),
+            persistent: true,
+        });
+        assert!(conversion.webhook().unwrap().persistent);
+        let versions = conversion.conversion().unwrap();
+        assert_eq!((&*versions.source, &*versions.target), ("v1", "v2"));
+    }
+
+    #[test]
+    fn unknown_names_are_shown() {
+        let wrong = |result: PyResult<()>| {
+            let error = result.unwrap_err();
+            crate::interpreter::attached(|py| Ok(error.value(py).to_string()))
+        };
+        let kind = webhook("approving", None);
+        assert_eq!(
+            wrong(kind.handled().map(drop)),
+            "unknown kind of handlers \"approving\""
+        );
+        let kind = webhook("validating", Some(&["PATCH"]));
+        assert!(wrong(kind.webhook().map(drop)).contains("PATCH"));
+    }
+}

@@ -82,3 +82,102 @@ impl Completion {
         drop(task);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kopf_core::outcome::HandlerError;
+    use serde_json::json;
+
+    use super::*;
+    use crate::interpreter::{attached, evaluate};
+
+    /// Returns an object in place of an asyncio task, and a weak reference to it.
+    fn task() -> (Py<PyAny>, Py<PyAny>) {
+        attached(|py| {
+            let made = "import weakref\nclass Task: pass\ntask = Task()";
+            let both = evaluate(py, made, "(task, weakref.ref(task))")?;
+            both.extract()
+        })
+    }
+
+    fn is_alive(reference: &Py<PyAny>) -> bool {
+        attached(|py| Ok(!reference.call0(py)?.is_none(py)))
+    }
+
+    #[test]
+    fn a_call_that_is_cancelled_in_the_queue_does_not_start() {
+        let (call, _receiver) = Completion::new();
+        assert!(!call.is_cancelled());
+        assert!(call.cancel().is_none(), "there is no task yet");
+        assert!(call.is_cancelled());
+        assert!(!call.start());
+    }
+
+    #[test]
+    fn the_task_of_a_running_call_is_cancelled_once() {
+        let (call, mut receiver) = Completion::new();
+        let (task, _) = task();
+        assert!(call.start());
+        call.set_task(attached(|py| Ok(task.clone_ref(py))));
+        let cancelled = call.cancel().unwrap();
+        assert!(cancelled.is(&task));
+        assert!(call.cancel().is_none());
+        assert!(call.is_cancelled());
+        // The function decides what its cancellation results in.
+        assert!(receiver.try_recv().is_err());
+        call.finish(Err(HandlerError::Cancelled));
+        assert!(matches!(
+            receiver.try_recv(),
+            Ok(Err(HandlerError::Cancelled))
+        ));
+    }
+
+    #[test]
+    fn a_cancelled_call_can_still_return_a_result() {
+        let (call, mut receiver) = Completion::new();
+        call.start();
+        call.cancel();
+        call.finish(Ok(Some(json!(1))));
+        let result = receiver.try_recv().unwrap().unwrap();
+        assert_eq!(result, Some(json!(1)));
+    }
+
+    #[test]
+    fn only_the_first_result_counts() {
+        let (call, mut receiver) = Completion::new();
+        call.start();
+        call.finish(Ok(None));
+        call.finish(Err(HandlerError::permanent("late")));
+        assert!(matches!(receiver.try_recv(), Ok(Ok(None))));
+    }
+
+    #[test]
+    fn a_finished_call_keeps_no_task() {
+        let (call, _receiver) = Completion::new();
+        let (own, reference) = task();
+        call.start();
+        call.set_task(own);
+        assert!(is_alive(&reference));
+        call.finish(Ok(None));
+        assert!(!is_alive(&reference));
+        assert!(call.cancel().is_none());
+    }
+
+    #[test]
+    fn a_task_that_has_ended_eagerly_is_not_kept() {
+        let (call, _receiver) = Completion::new();
+        let (own, reference) = task();
+        call.start();
+        call.finish(Ok(None));
+        call.set_task(own);
+        assert!(!is_alive(&reference));
+    }
+
+    #[test]
+    fn a_dropped_call_fails_its_receiver() {
+        let (call, mut receiver) = Completion::new();
+        call.start();
+        drop(call);
+        assert!(receiver.try_recv().is_err());
+    }
+}

@@ -240,3 +240,217 @@ fn wrong(path: &[String], what: &str) -> PyErr {
     let place = path.concat();
     PyTypeError::new_err(format!("{} is {what}", place.trim_start_matches('.')))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::interpreter::{attached, evaluate};
+
+    /// Converts the value of a Python expression; the error is its text.
+    fn read(expression: &str) -> Result<Value, String> {
+        read_after("", expression)
+    }
+
+    fn read_after(statements: &str, expression: &str) -> Result<Value, String> {
+        attached(|py| {
+            let value = evaluate(py, statements, expression)?;
+            Ok(from_python(&value).map_err(|error| error.to_string()))
+        })
+    }
+
+    /// Returns the `repr()` of a converted value.
+    fn shown(value: &Value) -> String {
+        attached(|py| Ok(to_python(py, value)?.repr()?.to_string()))
+    }
+
+    fn wrong(text: &str) -> Result<Value, String> {
+        Err(format!("TypeError: {text}"))
+    }
+
+    #[test]
+    fn json_survives_the_way_to_python_and_back() {
+        let value = json!({
+            "null": null, "true": true, "false": false, "text": "ä\u{1f600}\0",
+            "numbers": [0, -1, i64::MIN, u64::MAX, 0.5, -1e300],
+            "nested": [{"a": [[], {}]}, [[1], [2, [3]]]],
+        });
+        let back = attached(|py| from_python(&to_python(py, &value)?));
+        assert_eq!(back, value);
+    }
+
+    #[test]
+    fn types_of_python_are_those_of_its_json_module() {
+        assert_eq!(
+            shown(&json!([null, true, 1, 1.0, "x", {"a": []}])),
+            "[None, True, 1, 1.0, 'x', {'a': []}]"
+        );
+        assert_eq!(shown(&json!(u64::MAX)), "18446744073709551615");
+    }
+
+    #[test]
+    fn integers_have_up_to_64_bits() {
+        assert_eq!(read("2**63 - 1"), Ok(json!(i64::MAX)));
+        assert_eq!(read("-2**63"), Ok(json!(i64::MIN)));
+        assert_eq!(read("2**64 - 1"), Ok(json!(u64::MAX)));
+        for beyond in ["2**64", "-2**63 - 1", "10**400"] {
+            assert_eq!(
+                read(beyond),
+                wrong("the value is an integer beyond 64 bits")
+            );
+        }
+        assert_eq!(
+            read("{'spec': {'sizes': [1, 2**64]}}"),
+            wrong("spec.sizes[1] is an integer beyond 64 bits")
+        );
+    }
+
+    #[test]
+    fn numbers_are_finite() {
+        for number in ["float('nan')", "float('inf')", "-float('inf')"] {
+            assert_eq!(
+                read(number),
+                wrong("the value is a number that is not finite")
+            );
+            assert_eq!(
+                read(&format!("{{'a': ({number},)}}")),
+                wrong("a[0] is a number that is not finite")
+            );
+        }
+        assert_eq!(read("-0.0"), Ok(json!(-0.0)));
+    }
+
+    #[test]
+    fn booleans_are_not_integers() {
+        assert_eq!(read("[True, False, 1, 0]"), Ok(json!([true, false, 1, 0])));
+        assert_eq!(shown(&json!([true, 1])), "[True, 1]");
+    }
+
+    #[test]
+    fn keys_become_strings_as_by_json_dumps() {
+        let keys =
+            "{1: 0, -2.5: 0, True: 0, None: 0, float('nan'): 0, -float('inf'): 0, 10**30: 0}";
+        let expected = attached(|py| {
+            let text = evaluate(py, "import json", &format!("json.dumps({keys})"))?;
+            text.extract::<String>()
+        });
+        // `1` and `True` are equal keys in Python.
+        let expected: Value = serde_json::from_str(&expected).unwrap();
+        assert_eq!(read(keys), Ok(expected));
+        assert_eq!(
+            read("{'a': {(1, 2): 0}}"),
+            wrong("a is a mapping with a key of type tuple")
+        );
+        assert_eq!(
+            read("{b'a': 0}"),
+            wrong("the value is a mapping with a key of type bytes")
+        );
+    }
+
+    #[test]
+    fn members_of_enums_are_their_values() {
+        let enums = "
+import enum
+class Text(enum.StrEnum):
+    A = 'a'
+class Number(enum.IntEnum):
+    ONE = 1
+    def __str__(self):
+        return 'one'
+";
+        assert_eq!(
+            read_after(enums, "{Text.A: Text.A, Number.ONE: Number.ONE}"),
+            Ok(json!({"a": "a", "1": 1}))
+        );
+    }
+
+    #[test]
+    fn other_types_are_named_with_their_place() {
+        let imports = "import datetime, decimal";
+        for (value, kind) in [
+            ("b'x'", "bytes"),
+            ("bytearray(b'x')", "bytearray"),
+            ("{1, 2}", "set"),
+            ("object()", "object"),
+            ("1j", "complex"),
+            ("datetime.datetime(2020, 1, 1)", "datetime"),
+            ("datetime.timedelta(1)", "timedelta"),
+            ("decimal.Decimal(1)", "Decimal"),
+            ("(item for item in ())", "generator"),
+            ("print", "builtin_function_or_method"),
+        ] {
+            assert_eq!(
+                read_after(imports, &format!("{{'spec': [{{'at': {value}}}]}}")),
+                wrong(&format!(
+                    "spec[0].at is of the type {kind}, which is not JSON"
+                ))
+            );
+        }
+    }
+
+    #[test]
+    fn strings_with_lone_surrogates_are_rejected() {
+        assert_eq!(
+            read("['\\ud800']"),
+            wrong("[0] is a string with lone surrogates")
+        );
+        assert_eq!(
+            read("{'a': {'\\udfff': 1}}"),
+            wrong("a is a mapping with a key with lone surrogates")
+        );
+    }
+
+    #[test]
+    fn values_that_contain_themselves_are_rejected() {
+        let text = "ValueError: the value is nested too deeply or contains itself";
+        for (statements, value) in [
+            ("a = []\na.append(a)", "a"),
+            ("a = {}\na['a'] = a", "a"),
+            ("a = 0\nfor _ in range(300):\n    a = [a]", "a"),
+        ] {
+            assert_eq!(read_after(statements, value), Err(text.to_owned()));
+        }
+        let deep = "a = 0\nfor _ in range(150):\n    a = {'a': [a]}";
+        assert_eq!(read_after(deep, "a"), Err(text.to_owned()));
+        let flatter = deep.replace("150", "90");
+        assert!(read_after(&flatter, "a").is_ok());
+    }
+
+    #[test]
+    fn mappings_of_users_are_objects_and_their_errors_are_passed_on() {
+        let mapping = "
+import collections.abc
+class Mapping(collections.abc.Mapping):
+    def __init__(self, items): self.inner = items
+    def __getitem__(self, key): return self.inner[key]
+    def __len__(self): return len(self.inner)
+    def __iter__(self): return iter(self.inner)
+class Broken(Mapping):
+    def __getitem__(self, key): raise LookupError(f'no {key}')
+";
+        assert_eq!(
+            read_after(mapping, "Mapping({'a': Mapping({})})"),
+            Ok(json!({"a": {}}))
+        );
+        assert_eq!(
+            read_after(mapping, "Broken({'a': 1})"),
+            Err("LookupError: no a".to_owned())
+        );
+    }
+
+    #[test]
+    fn keys_keep_their_order() {
+        let value = "{'b': [{'d': 1, 'c': 2}], 'a': 3}";
+        let shown = attached(|py| {
+            let given = evaluate(py, "", value)?;
+            let (value, order) = from_python_in_order(&given)?;
+            let sorted = to_python(py, &value)?.repr()?.to_string();
+            assert_eq!(sorted, "{'a': 3, 'b': [{'c': 2, 'd': 1}]}");
+            Ok(to_python_in_order(py, &value, order.as_deref())?
+                .repr()?
+                .to_string())
+        });
+        assert_eq!(shown, value);
+    }
+}

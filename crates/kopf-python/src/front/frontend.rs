@@ -199,3 +199,89 @@ impl Future for Entered {
         this.future.as_mut().poll(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::front::queue::Entry;
+    use crate::interpreter::{attached, evaluate};
+
+    /// Returns a frontend whose bridge is an empty object.
+    fn front(py: Python<'_>) -> PyResult<Front> {
+        let queue = Arc::new(Queue::new()?);
+        let host = Arc::new(LoopHost {
+            queue: Arc::clone(&queue),
+            takes_all: AtomicBool::new(false),
+        });
+        let levels = Arc::new(Levels::new());
+        Ok(Front::new(queue, levels, host, Dispatch::none(), py.None()))
+    }
+
+    fn poll_all(front: &Front) {
+        while let Some(entry) = front.queue.pop() {
+            if let Entry::Poll(task) = entry {
+                task.poll();
+            }
+        }
+    }
+
+    #[test]
+    fn work_for_a_future_is_dropped_when_the_future_is_cancelled() {
+        let (sender, mut receiver) = oneshot::channel::<()>();
+        attached(|py| {
+            let front = front(py)?;
+            let made =
+                "import asyncio\nloop = asyncio.new_event_loop()\nfuture = loop.create_future()";
+            let both = evaluate(py, made, "(loop, future)")?;
+            let (event_loop, future): (Py<PyAny>, Py<PyAny>) = both.extract()?;
+            front.host_for(py, &future, async move {
+                let _sender = sender;
+                std::future::pending::<()>().await;
+            })?;
+            poll_all(&front);
+            assert_eq!(
+                receiver.try_recv(),
+                Err(oneshot::error::TryRecvError::Empty)
+            );
+            future.call_method0(py, "cancel")?;
+            // One turn of the loop calls the callbacks of the future.
+            event_loop.call_method1(py, "call_soon", (event_loop.getattr(py, "stop")?,))?;
+            event_loop.call_method0(py, "run_forever")?;
+            event_loop.call_method0(py, "close")?;
+            poll_all(&front);
+            Ok(())
+        });
+        assert_eq!(
+            receiver.try_recv(),
+            Err(oneshot::error::TryRecvError::Closed)
+        );
+    }
+
+    #[test]
+    fn work_for_a_future_is_refused_after_the_end() {
+        let text = attached(|py| {
+            let front = front(py)?;
+            front.queue.close();
+            let refused = front.host_for(py, &py.None(), async {});
+            Ok(refused.unwrap_err().to_string())
+        });
+        assert_eq!(text, "RuntimeError: the operator has ended");
+    }
+
+    #[test]
+    fn bodies_are_converted_once_for_consecutive_filters() {
+        attached(|py| {
+            let front = front(py)?;
+            let body = Body::new(serde_json::json!({"spec": {"a": 1}}));
+            let first = front.body(py, &body)?;
+            assert!(front.body(py, &body)?.is(&first));
+            let other = Body::new(serde_json::json!({"spec": {"a": 1}}));
+            assert!(!front.body(py, &other)?.is(&first));
+            Ok(())
+        });
+    }
+}

@@ -82,3 +82,117 @@ impl Heartbeat for LoopHost {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn queue() -> Arc<Queue> {
+        Arc::new(Queue::new().unwrap())
+    }
+
+    /// Polls the tasks that wait. Returns their number.
+    fn poll_all(queue: &Queue) -> usize {
+        let mut count = 0;
+        while let Some(entry) = queue.pop() {
+            if let Entry::Poll(task) = entry {
+                count += 1;
+                task.poll();
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn a_task_is_polled_once_for_each_wake_up() {
+        let (queue, polls) = (queue(), Arc::new(AtomicUsize::new(0)));
+        let (sender, receiver) = oneshot::channel::<()>();
+        let counted = Arc::clone(&polls);
+        let mut receiver = receiver.fuse();
+        let future = std::future::poll_fn(move |context| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            receiver.poll_unpin(context).map(drop)
+        });
+        assert!(Task::spawn(&queue, future.boxed()));
+        assert_eq!((poll_all(&queue), poll_all(&queue)), (1, 0));
+        sender.send(()).unwrap();
+        assert_eq!((poll_all(&queue), poll_all(&queue)), (1, 0));
+        assert_eq!(polls.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn several_wake_ups_before_a_poll_are_one() {
+        let queue = queue();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let future = std::future::poll_fn(move |context| {
+            let _ = sender.send(context.waker().clone());
+            Poll::<()>::Pending
+        });
+        Task::spawn(&queue, future.boxed());
+        poll_all(&queue);
+        let waker = receiver.try_recv().unwrap();
+        waker.wake_by_ref();
+        waker.wake_by_ref();
+        assert_eq!(poll_all(&queue), 1);
+    }
+
+    #[test]
+    fn a_finished_task_drops_its_future_and_is_not_polled_again() {
+        let queue = queue();
+        let (held, weak) = {
+            let held = Arc::new(());
+            let weak = Arc::downgrade(&held);
+            (held, weak)
+        };
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let future = std::future::poll_fn(move |context| {
+            let _ = (sender.send(context.waker().clone()), &held);
+            Poll::Ready(())
+        });
+        Task::spawn(&queue, future.boxed());
+        poll_all(&queue);
+        assert!(weak.upgrade().is_none());
+        receiver.try_recv().unwrap().wake();
+        poll_all(&queue);
+        assert!(receiver.try_recv().is_err());
+    }
+
+    #[test]
+    fn tasks_are_dropped_with_their_loop() {
+        let queue = queue();
+        let (sender, mut receiver) = oneshot::channel::<()>();
+        let future = async move {
+            let _sender = sender;
+            std::future::pending::<()>().await;
+        };
+        Task::spawn(&queue, future.boxed());
+        queue.close();
+        assert!(receiver.try_recv().is_err());
+        assert!(!Task::spawn(&queue, async {}.boxed()));
+    }
+
+    #[test]
+    fn the_heart_beats_when_the_loop_takes_its_entry() {
+        let queue = queue();
+        let host = LoopHost {
+            queue: Arc::clone(&queue),
+            takes_all: AtomicBool::new(false),
+        };
+        let mut beat = host.beat();
+        assert!((&mut beat).now_or_never().is_none());
+        if let Some(Entry::Heartbeat(sender)) = queue.pop() {
+            sender.send(()).unwrap();
+        }
+        assert!(beat.now_or_never().is_some());
+        let mut missed = host.beat();
+        queue.close();
+        assert!(
+            (&mut missed).now_or_never().is_none(),
+            "an ended loop has no heartbeat"
+        );
+    }
+}

@@ -243,3 +243,148 @@ impl Queue {
         self.state.lock()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use tokio::sync::oneshot::error::TryRecvError::Closed;
+
+    use super::*;
+    use crate::front::traces::Fields;
+    use crate::interpreter::attached;
+
+    /// An entry that does nothing.
+    fn entry() -> Entry {
+        Entry::Run(Box::new(|_| ()))
+    }
+
+    fn record() -> Entry {
+        Entry::Span(Arc::new(Traced::new("x", None, Fields::default())), 0)
+    }
+
+    /// Returns the number of bytes that wait in the socket.
+    fn signals(queue: &Queue) -> usize {
+        let mut buffer = [0; 16];
+        (&queue.reader).read(&mut buffer).unwrap_or(0)
+    }
+
+    fn drained(queue: &Queue) -> usize {
+        queue.begin_drain();
+        let count = std::iter::from_fn(|| queue.pop()).count();
+        queue.end_drain();
+        count
+    }
+
+    #[test]
+    fn many_entries_wake_the_loop_once() {
+        let queue = Queue::new().unwrap();
+        for _ in 0..5 {
+            assert!(queue.push(entry()));
+        }
+        assert_eq!((queue.wakeups(), signals(&queue)), (1, 1));
+        assert_eq!(drained(&queue), 5);
+        queue.push(entry());
+        assert_eq!((queue.wakeups(), signals(&queue)), (2, 1));
+    }
+
+    #[test]
+    fn entries_of_the_engine_wake_the_loop_when_its_thread_becomes_idle() {
+        let queue = Queue::new().unwrap();
+        queue.set_engine();
+        queue.push(entry());
+        assert_eq!(queue.wakeups(), 0);
+        queue.flush();
+        queue.flush();
+        assert_eq!(queue.wakeups(), 1);
+        assert_eq!(drained(&queue), 1);
+        queue.flush();
+        assert_eq!(queue.wakeups(), 1, "nothing waits");
+    }
+
+    #[test]
+    fn a_full_batch_of_the_engine_wakes_the_loop_at_once() {
+        let queue = Queue::new().unwrap();
+        queue.set_engine();
+        for _ in 1..BATCH {
+            queue.push(entry());
+        }
+        assert_eq!(queue.wakeups(), 0);
+        queue.push(entry());
+        assert_eq!(queue.wakeups(), 1);
+    }
+
+    #[test]
+    fn entries_of_other_threads_wake_the_loop_at_once() {
+        let queue = Queue::new().unwrap();
+        queue.set_engine();
+        queue.push(entry());
+        std::thread::scope(|scope| {
+            scope.spawn(|| queue.push(entry()));
+        });
+        assert_eq!(queue.wakeups(), 1);
+        assert_eq!(drained(&queue), 2);
+    }
+
+    #[test]
+    fn entries_during_a_drain_are_taken_by_it_or_signalled_at_its_end() {
+        let queue = Queue::new().unwrap();
+        queue.push(entry());
+        queue.begin_drain();
+        queue.push(entry());
+        assert!(queue.pop().is_some());
+        assert!(queue.pop().is_some());
+        queue.push(entry());
+        assert_eq!(queue.wakeups(), 1);
+        queue.end_drain();
+        assert_eq!((queue.wakeups(), signals(&queue)), (2, 1));
+    }
+
+    #[test]
+    fn entries_are_taken_in_their_order() {
+        let queue = Queue::new().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        for number in 0..3 {
+            let sender = sender.clone();
+            queue.push(Entry::Run(Box::new(move |_| {
+                let _ = sender.send(number);
+            })));
+        }
+        attached(|py| {
+            while let Some(Entry::Run(action)) = queue.pop() {
+                action(py);
+            }
+            Ok(())
+        });
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn records_beyond_the_limit_are_dropped_and_counted() {
+        let queue = Queue::new().unwrap();
+        for _ in 0..MAX_RECORDS + 3 {
+            assert!(queue.push(record()));
+        }
+        queue.push(entry());
+        assert_eq!((queue.take_dropped(), queue.take_dropped()), (3, 0));
+        assert_eq!(drained(&queue), MAX_RECORDS + 1);
+        queue.push(record());
+        assert_eq!(queue.take_dropped(), 0, "taken records make room");
+    }
+
+    #[test]
+    fn a_closed_queue_drops_its_entries_and_later_ones() {
+        let queue = Queue::new().unwrap();
+        let (sender, mut receiver) = oneshot::channel();
+        queue.push(Entry::Heartbeat(sender));
+        queue.close();
+        assert!(receiver.try_recv().is_err_and(|error| error == Closed));
+        let (sender, mut receiver) = oneshot::channel();
+        assert!(!queue.push(Entry::Heartbeat(sender)));
+        assert!(receiver.try_recv().is_err_and(|error| error == Closed));
+        assert!(queue.pop().is_none());
+        assert!(queue.closed().now_or_never().is_some());
+        queue.begin_drain();
+        queue.end_drain();
+        assert!(!queue.push(entry()), "a drain does not open it");
+    }
+}

@@ -69,3 +69,62 @@ pub(crate) fn duration(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     }
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpreter::{attached, evaluate};
+
+    fn seconds(expression: &str) -> Result<Duration, String> {
+        attached(|py| {
+            let value = evaluate(py, "import datetime", expression)?;
+            Ok(duration(&value).map_err(|error| error.to_string()))
+        })
+    }
+
+    #[test]
+    fn durations_are_numbers_or_timedeltas() {
+        assert_eq!(seconds("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(
+            seconds("datetime.timedelta(minutes=1)"),
+            Ok(Duration::from_secs(60))
+        );
+        assert_eq!(seconds("1e300"), Ok(Duration::MAX));
+        assert_eq!(seconds("float('inf')"), Ok(Duration::MAX));
+    }
+
+    #[test]
+    fn negative_durations_are_rejected() {
+        for (given, shown) in [
+            ("-1", "-1"),
+            ("float('nan')", "NaN"),
+            ("datetime.timedelta(seconds=-5)", "-5"),
+        ] {
+            let text = format!(
+                "ValueError: invalid duration {shown}: must be a non-negative number of seconds"
+            );
+            assert_eq!(seconds(given), Err(text));
+        }
+        assert!(seconds("'x'").is_err_and(|text| text.starts_with("TypeError: ")));
+    }
+
+    #[test]
+    fn wrong_entries_are_named() {
+        attached(|py| {
+            let options = evaluate(py, "", "{'number': 'x', 'none': None, 'flag': True}")?;
+            let options = options.cast_into::<PyDict>()?;
+            let wrong = get::<u32>(&options, "number").unwrap_err().to_string();
+            assert!(
+                wrong.starts_with("ValueError: number: TypeError: "),
+                "{wrong}"
+            );
+            assert_eq!(get::<u32>(&options, "none")?, None);
+            assert_eq!(get::<u32>(&options, "absent")?, None);
+            assert!(need::<bool>(&options, "flag")?);
+            let missing = need::<u32>(&options, "none").unwrap_err().to_string();
+            assert_eq!(missing, "ValueError: none is missing");
+            Ok(())
+        });
+    }
+}

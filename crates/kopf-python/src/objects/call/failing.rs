@@ -35,3 +35,50 @@ pub(super) fn error(
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpreter::attached;
+
+    #[test]
+    fn failures_have_the_kind_that_the_bridge_names() {
+        let made = |kind: &str| error(kind, "text".to_owned(), Some(delay(2.0)), Some(403), None);
+        for kind in ["temporary", "permanent", "denied", "arbitrary"] {
+            assert_eq!(made(kind).to_string(), "text", "{kind}");
+        }
+        assert!(matches!(made("cancelled"), HandlerError::Cancelled));
+        let HandlerError::Unfinished { delay } = made("unfinished") else {
+            panic!("not unfinished")
+        };
+        assert_eq!(delay, Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn exceptions_are_kept_for_their_records() {
+        attached(|py| {
+            let raised = py.eval(c"ValueError('text')", None, None)?.unbind();
+            let kept = error(
+                "",
+                "text".to_owned(),
+                None,
+                None,
+                Some(raised.clone_ref(py)),
+            );
+            assert_eq!(kept.to_string(), "text");
+            let HandlerError::Arbitrary { attachment, .. } = kept else {
+                panic!("not an exception")
+            };
+            let exception = Exception::of(py, &attachment.unwrap()).unwrap();
+            assert!(exception.is(&raised));
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn negative_delays_are_zero_and_endless_ones_are_limited() {
+        assert_eq!(delay(-1.0), Duration::ZERO);
+        assert_eq!(delay(f64::NAN), Duration::ZERO);
+        assert_eq!(delay(f64::INFINITY), Duration::MAX);
+    }
+}

@@ -94,7 +94,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "failing filter of an event handler",
-        "crates/kopf-core/src/registry/tests.rs",
+        "crates/kopf-core/src/declaration/registry/tests.rs",
         "failing_filter_of_an_event_handler_does_not_affect_others",
     ),
     (
@@ -124,17 +124,17 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "`true` and `1`",
-        "crates/kopf-core/src/equality.rs",
+        "crates/kopf-core/src/values/equality.rs",
         "types_and_nulls_are_distinguished",
     ),
     (
         "handler ids that are invalid as annotation names",
-        "crates/kopf-core/src/keys/tests.rs",
+        "crates/kopf-core/src/cluster/keys/tests.rs",
         "invalid_annotation_names_are_rejected",
     ),
     (
         "deeply nested values",
-        "crates/kopf-core/src/lenient.rs",
+        "crates/kopf-core/src/values/lenient.rs",
         "deep_values_are_parsed_and_very_deep_ones_are_nulled",
     ),
     (
@@ -159,7 +159,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "values of Secrets in debug messages",
-        "crates/kopf-core/src/secrets/redaction.rs",
+        "crates/kopf-core/src/cluster/secrets/redaction.rs",
         "bodies_and_merge_patches_are_redacted",
     ),
     (

@@ -6,92 +6,37 @@
 
 #![warn(clippy::too_many_lines)]
 
-pub mod admission;
+mod cluster;
+mod coordination;
+mod declaration;
+mod handling;
+mod persistence;
+mod review;
+mod values;
+
+pub use self::cluster::{body, conditions, hierarchy, namespace, reference, resource, secrets};
 #[doc(hidden)]
-pub mod background;
-pub mod body;
-pub mod cause;
+pub use self::cluster::{
+    children, definition, essence, finalizer, keys, managers, patch, results, selector, sizes,
+};
 #[doc(hidden)]
-pub mod children;
-pub mod conditions;
+pub use self::coordination::{leading, peering, sharding};
 #[doc(hidden)]
-pub mod conversion;
+pub use self::declaration::{
+    background, filter, handler, indexing, matching, outcome, registry, wording,
+};
+pub use self::declaration::{cause, lifecycle};
+pub use self::handling::settings;
 #[doc(hidden)]
-pub mod definition;
-pub mod diff;
-pub mod diffbase;
+pub use self::handling::{object, rights};
 #[doc(hidden)]
-pub mod encoding;
+pub use self::persistence::settled;
+pub use self::persistence::{diffbase, progress, storage};
+pub use self::review::admission;
 #[doc(hidden)]
-pub mod equality;
+pub use self::review::conversion;
+pub use self::values::{diff, failure, field, key_order, trigger};
 #[doc(hidden)]
-pub mod essence;
-pub mod failure;
-pub mod field;
-#[doc(hidden)]
-pub mod filter;
-#[doc(hidden)]
-pub mod finalizer;
-#[doc(hidden)]
-pub mod handler;
-pub mod hierarchy;
-#[doc(hidden)]
-pub mod indexing;
-pub mod key_order;
-#[doc(hidden)]
-pub mod keys;
-#[doc(hidden)]
-pub mod leading;
-#[doc(hidden)]
-pub mod lenient;
-pub mod lifecycle;
-#[doc(hidden)]
-pub mod literal;
-#[doc(hidden)]
-pub mod managers;
-#[doc(hidden)]
-pub mod matching;
-#[doc(hidden)]
-pub mod moment;
-pub mod namespace;
-#[doc(hidden)]
-pub mod object;
-#[doc(hidden)]
-pub mod outcome;
-#[doc(hidden)]
-pub mod outline;
-#[doc(hidden)]
-pub mod panicking;
-#[doc(hidden)]
-pub mod patch;
-#[doc(hidden)]
-pub mod peering;
-pub mod progress;
-pub mod reference;
-#[doc(hidden)]
-pub mod registry;
-#[doc(hidden)]
-pub mod repeats;
-pub mod resource;
-#[doc(hidden)]
-pub mod results;
-#[doc(hidden)]
-pub mod rights;
-pub mod secrets;
-#[doc(hidden)]
-pub mod selector;
-pub mod settings;
-#[doc(hidden)]
-pub mod settled;
-#[doc(hidden)]
-pub mod sharding;
-#[doc(hidden)]
-pub mod sizes;
-pub mod storage;
-#[doc(hidden)]
-pub mod sync;
-#[doc(hidden)]
-pub mod timestamp;
-pub mod trigger;
-#[doc(hidden)]
-pub mod wording;
+pub use self::values::{
+    encoding, equality, lenient, literal, moment, outline, panicking, repeats, sync, timestamp,
+};

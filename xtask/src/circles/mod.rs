@@ -1,4 +1,5 @@
 //! Import circles between the top-level modules of a crate: a module and its children count as one.
+//! Modules that the root re-exports from a folder are checked among each other as well.
 //!
 //! Paths in `use` items, expressions, types and macro arguments count. Code under `#[cfg(test)]`
 //! does not.
@@ -54,15 +55,23 @@ pub(crate) fn check(root: &Path, name: &str) -> Result<Vec<String>> {
         let source = Source::parse(path, &text).with_context(|| format!("cannot parse {place}"))?;
         sources.push((place.to_string(), source));
     }
-    Ok(Modules::of(&sources).circles(name))
+    let mut problems = Modules::of(&sources, Grain::Folders).circles(name);
+    problems.extend(Modules::of(&sources, Grain::Rooms).circles(name));
+    problems.dedup();
+    Ok(problems)
+}
+
+/// The units between which circles are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grain {
+    /// Top-level modules with all of their children.
+    Folders,
+    /// The same, but modules that the root re-exports from a folder count on their own.
+    Rooms,
 }
 
 impl Modules {
-    fn of(sources: &[(String, Source)]) -> Self {
-        let names: BTreeSet<&str> = sources
-            .iter()
-            .filter_map(|(_, source)| source.module())
-            .collect();
+    fn of(sources: &[(String, Source)], grain: Grain) -> Self {
         let tests: BTreeSet<&str> = sources
             .iter()
             .flat_map(|(_, source)| source.test_modules())
@@ -70,16 +79,26 @@ impl Modules {
         // Names that the root re-exports stand for their modules.
         let root = sources.iter().find(|(_, source)| source.module().is_none());
         let exported = root.map(|(_, source)| source.exports()).unwrap_or_default();
+        let unit = |source: &Source| match source.room() {
+            Some((folder, room)) if grain == Grain::Rooms => {
+                let is_room = exported.get(room).is_some_and(|from| from == folder);
+                Some(if is_room { room } else { folder }.to_owned())
+            }
+            _ => source.module().map(str::to_owned),
+        };
+        let names: BTreeSet<String> = sources.iter().filter_map(|(_, file)| unit(file)).collect();
         let mut modules = Self::default();
         for (place, source) in sources {
-            let Some(from) = source.module() else {
+            let (Some(from), Some(module)) = (&unit(source), source.module()) else {
                 continue;
             };
-            if tests.contains(from) || source.is_test(&tests) {
+            if tests.contains(module) || source.is_test(&tests) {
                 continue;
             }
             for reference in source.references() {
-                let to = exported.get(&reference.name).unwrap_or(&reference.name);
+                let name = &reference.name;
+                let is_room = grain == Grain::Rooms && names.contains(name);
+                let to = exported.get(name).filter(|_| !is_room).unwrap_or(name);
                 if names.contains(to.as_str()) && to != from {
                     let places = modules.0.entry(from.to_owned()).or_default();
                     let place = format!("{place}:{}: {}", reference.line, reference.name);
@@ -186,7 +205,10 @@ mod tests {
                 )
             })
             .collect();
-        Modules::of(&sources).circles("sample")
+        let mut found = Modules::of(&sources, Grain::Folders).circles("sample");
+        found.extend(Modules::of(&sources, Grain::Rooms).circles("sample"));
+        found.dedup();
+        found
     }
 
     const ROOT: (&str, &str) = ("lib.rs", "mod a; mod b; mod c; pub use self::c::Thing;");
@@ -233,6 +255,23 @@ mod tests {
             found,
             ["sample: import circle a -> c -> b -> a\n  a.rs:1: Thing\n  c.rs:1: b\n  b.rs:1: a"]
         );
+    }
+
+    #[test]
+    fn modules_that_the_root_reexports_from_a_folder_count_on_their_own() {
+        let root = ("lib.rs", "mod a; pub use self::a::{x, y};");
+        let files = [
+            root,
+            ("a/mod.rs", "pub mod x; pub mod y; mod z;"),
+            ("a/x.rs", "use crate::y::Y;"),
+            ("a/y/mod.rs", "mod inner;"),
+            ("a/y/inner.rs", "use crate::x::X;"),
+        ];
+        assert_eq!(
+            circles(&files),
+            ["sample: import circle x -> y -> x\n  a/x.rs:1: y\n  a/y/inner.rs:1: x"]
+        );
+        assert_eq!(circles(&files[..4]), Vec::<String>::new());
     }
 
     #[test]

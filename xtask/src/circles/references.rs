@@ -56,6 +56,14 @@ impl Source {
         self.path.first().map(String::as_str)
     }
 
+    /// Returns the first two modules of the path of the file, if it has two.
+    pub(super) fn room(&self) -> Option<(&str, &str)> {
+        let [folder, room, ..] = self.path.as_slice() else {
+            return None;
+        };
+        Some((folder, room))
+    }
+
     pub(super) fn references(&self) -> &[Reference] {
         &self.references
     }

@@ -1,0 +1,6 @@
+//! What is stored on objects: progress, diff-bases.
+
+pub mod diffbase;
+pub mod progress;
+pub mod settled;
+pub mod storage;

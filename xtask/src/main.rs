@@ -8,6 +8,7 @@ mod guide;
 mod layers;
 mod linked;
 mod links;
+mod names;
 mod notices;
 mod sbom;
 mod surface;
@@ -41,6 +42,8 @@ enum Task {
     Guide,
     /// Report dead links in Markdown files, and pages that are not in docs/SUMMARY.md
     Links,
+    /// Report exported types that are only called Error, State, Kind or the like
+    Names,
     /// Print the licence texts of everything that a crate links
     Notices {
         /// The crate
@@ -123,6 +126,9 @@ fn run(task: &Task) -> Result<Vec<String>> {
     }
     if matches!(task, Task::Check | Task::Guide) {
         problems.extend(guide::check(&root)?);
+    }
+    if matches!(task, Task::Check | Task::Names) {
+        problems.extend(names::check(&root)?);
     }
     if matches!(task, Task::Check | Task::Surface) {
         problems.extend(surface::check(&root)?);

@@ -14,6 +14,9 @@ use crate::point::{Point, Site, points};
 /// The time in which requests are counted.
 pub const WINDOW: Duration = Duration::from_secs(10);
 
+/// The resource of CRDs, whose schemas say which lists have no order.
+const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
 /// The end of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
@@ -143,7 +146,12 @@ impl Reference {
     pub fn learn(records: &[Record], ignored: &[MaskedField]) -> Result<Self, NonDeterministic> {
         let states: Vec<&[Option<Snapshot>]> =
             records.iter().map(|record| &*record.states).collect();
-        let mask = Mask::new(ignored.iter().cloned()).learn(&states)?;
+        let initial = records.first().map(|record| &record.initial);
+        let crds = initial.into_iter().flatten();
+        let crds = crds.filter(|(key, _)| key.resource == CRDS);
+        let mask = Mask::new(ignored.iter().cloned())
+            .with_crds(crds.map(|(_, object)| &**object))
+            .learn(&states)?;
         compare_writes(records, &mask)?;
         let mut reference = Self {
             mask,

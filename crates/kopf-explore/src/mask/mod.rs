@@ -3,6 +3,9 @@
 //! Versions, uids, times and managed fields never count. Other values that differ between
 //! undisturbed runs are learned from these runs, together with the random parts of names.
 
+mod lists;
+mod names;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -11,6 +14,9 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::lists::Lists;
+pub use self::names::NamePatterns;
+use self::names::UUID;
 use crate::journal::Snapshot;
 use crate::object::{FieldDifference, FieldPath, InvalidPath, ObjectKey, field_differences};
 use crate::object::{INTERFERENCE_LABEL, is_housekeeping};
@@ -56,14 +62,10 @@ const ELECTION: &str = "metadata.annotations[\"control-plane.alpha.kubernetes.io
 /// How often the comparison of reference runs is repeated after new fields were masked.
 const ROUNDS: usize = 8;
 
-// The patterns are constants and compile; if one did not, nothing would be replaced.
-static UUID: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok()
-});
+// The pattern is a constant and compiles; if it did not, nothing would be replaced.
 static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?").ok()
 });
-static RANDOM: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("[-.]?[a-z0-9]{4,64}$").ok());
 
 /// A field whose value is not compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,77 +114,6 @@ impl fmt::Display for MaskedField {
             None => write!(f, "{}", self.path),
         }
     }
-}
-
-/// The prefixes of names with random ends, by resource.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NamePatterns {
-    prefixes: BTreeSet<(String, String)>,
-}
-
-impl NamePatterns {
-    /// Returns the key with a pattern instead of a name with a random end.
-    pub fn pattern(&self, key: &ObjectKey, object: Option<&Value>) -> ObjectKey {
-        let generated = object
-            .and_then(|object| object.pointer("/metadata/generateName"))
-            .and_then(Value::as_str)
-            .filter(|prefix| key.name.starts_with(prefix));
-        if let Some(prefix) = generated {
-            return key.named(format!("{prefix}*"));
-        }
-        if let Some(uuid) = UUID.as_ref().filter(|uuid| uuid.is_match(&key.name)) {
-            return key.named(uuid.replace_all(&key.name, "*"));
-        }
-        let known = self.prefixes.iter().find(|(resource, prefix)| {
-            *resource == key.resource
-                && key
-                    .name
-                    .strip_prefix(prefix.as_str())
-                    .is_some_and(|rest| !rest.is_empty() && !rest.contains('*'))
-        });
-        match known {
-            Some((_, prefix)) => key.named(format!("{prefix}*")),
-            None => key.clone(),
-        }
-    }
-
-    /// Learns prefixes from the names of several runs: names that are not in all of them.
-    pub fn learn<'a>(runs: &[impl IntoIterator<Item = &'a ObjectKey> + Clone]) -> Self {
-        let runs: Vec<BTreeSet<&ObjectKey>> = runs
-            .iter()
-            .map(|run| run.clone().into_iter().collect())
-            .collect();
-        let all: BTreeSet<&ObjectKey> = runs.iter().flatten().copied().collect();
-        let mut patterns = Self::default();
-        for key in all {
-            if runs.iter().all(|run| run.contains(key)) {
-                continue;
-            }
-            let Some(prefix) = stem(&key.name) else {
-                continue;
-            };
-            let is_common = runs.iter().all(|run| {
-                run.iter().any(|other| {
-                    other.resource == key.resource
-                        && other.namespace == key.namespace
-                        && stem(&other.name) == Some(prefix)
-                })
-            });
-            if is_common {
-                patterns
-                    .prefixes
-                    .insert((key.resource.clone(), prefix.to_owned()));
-            }
-        }
-        patterns
-    }
-}
-
-/// Returns a name without its last part, if the rest has enough letters to be recognised.
-fn stem(name: &str) -> Option<&str> {
-    let cut = RANDOM.as_ref()?.find(name)?.start();
-    let separator = name.get(..=cut)?;
-    (separator.ends_with(['-', '.']) && cut >= 1).then_some(separator)
 }
 
 /// A difference between an object and the reference.
@@ -240,6 +171,7 @@ pub struct Mask {
     fields: BTreeSet<MaskedField>,
     assigned: BTreeSet<MaskedField>,
     names: NamePatterns,
+    lists: Lists,
 }
 
 impl Mask {
@@ -255,7 +187,16 @@ impl Mask {
             fields: ignored.into_iter().collect(),
             assigned: assigned.collect(),
             names: NamePatterns::default(),
+            lists: Lists::default(),
         }
+    }
+
+    /// Adds the schemas of custom kinds, whose lists may be in any order. Objects that are no CRDs are passed
+    /// over.
+    #[must_use]
+    pub fn with_crds<'a>(mut self, objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        self.lists = Lists::of(objects);
+        self
     }
 
     /// Returns the masked fields.
@@ -342,6 +283,7 @@ impl Mask {
                 continue;
             }
             let mut value = normal.object(object);
+            self.lists.sort(&mut value);
             self.strip(key, &mut value);
             let pattern = self.names.pattern(key, Some(object));
             view.entry(pattern).or_default().push(value);

@@ -233,3 +233,49 @@ fn records_of_elections_do_not_count() {
     let other = snapshot(&[json!({"metadata": {"name": "lock"}})]);
     assert_eq!(differences(&expected, &mask.view(&other)).len(), 1);
 }
+
+#[test]
+fn order_of_keyed_lists_does_not_count() {
+    let view = |mask: &Mask, object: Value| mask.view(&snapshot(&[object]));
+    let service = |ports: [u16; 2]| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {
+            "ports": ports.map(|port| json!({"port": port, "protocol": "TCP"})),
+        }})
+    };
+    let mask = Mask::default();
+    let expected = view(&mask, service([1, 2]));
+    assert_eq!(differences(&expected, &view(&mask, service([2, 1]))), []);
+    assert_eq!(
+        differences(&expected, &view(&mask, service([1, 3]))).len(),
+        1
+    );
+    let slice = |ports: [u16; 2]| {
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "a"},
+            "ports": ports.map(|port| json!({"port": port})),
+        })
+    };
+    let expected = view(&mask, slice([1, 2]));
+    assert_eq!(differences(&expected, &view(&mask, slice([2, 1]))), []);
+    let shop = |shelves: [&str; 2]| {
+        json!({"apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": "a"}, "spec": {
+            "shelves": shelves.map(|name| json!({"name": name})),
+        }})
+    };
+    let crd = |list: &str| {
+        json!({"spec": {"group": "example.com", "names": {"kind": "Shop"}, "versions": [{
+            "name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
+                "type": "object", "properties": {"shelves": {
+                    "type": "array", "x-kubernetes-list-type": list,
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+                }},
+            }}}},
+        }]}})
+    };
+    for (list, differing) in [("map", 0), ("atomic", 1)] {
+        let mask = Mask::default().with_crds([&crd(list)]);
+        let (left, right) = (view(&mask, shop(["x", "y"])), view(&mask, shop(["y", "x"])));
+        assert_eq!(differences(&left, &right).len(), differing, "{list}");
+    }
+}

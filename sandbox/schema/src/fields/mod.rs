@@ -3,8 +3,8 @@
 //! A [`Schema`] gives every part of an object a type; a [`FieldSet`] names parts of it. The
 //! operations are [`collect`] (the fields of a value), [`compare`] (the fields in which two values
 //! differ),
-//! [`merge`] (one value on top of another), [`remove`] (a value without some fields) and
-//! [`reconcile`] (a set after its schema has changed). The module is pure and independent of
+//! [`merge`] (one value on top of another), [`remove`] (a value without some fields),
+//! [`reconcile`] (a set after its schema has changed) and [`sort`] (one order of lists without one). The module is pure and independent of
 //! requests, managers and storage.
 
 mod builtin;
@@ -16,6 +16,7 @@ mod element;
 mod items;
 mod merge;
 mod openapi;
+mod order;
 mod reconcile;
 mod remove;
 mod schema;
@@ -30,6 +31,7 @@ pub use self::compare::{Comparison, compare};
 pub use self::custom::custom;
 pub use self::element::Element;
 pub use self::merge::merge;
+pub use self::order::sort;
 pub use self::reconcile::reconcile;
 pub use self::remove::{named, remove};
 pub use self::schema::{Schema, Typed};

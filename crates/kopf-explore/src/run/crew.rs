@@ -120,6 +120,11 @@ impl Crew {
         number
     }
 
+    /// Returns for how long the processes have waited for a processor.
+    pub(crate) fn waited(&self) -> Duration {
+        self.subject.waited()
+    }
+
     /// Returns the number of the process that will be started next.
     pub(crate) fn next_instance(&self) -> usize {
         self.state().last + 1

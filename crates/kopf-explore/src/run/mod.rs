@@ -4,6 +4,7 @@ mod client;
 mod crew;
 mod disturbance;
 mod process;
+mod processor;
 mod recorder;
 mod running;
 mod steering;
@@ -73,6 +74,12 @@ pub trait Subject: Send + Sync {
 
     /// Lets a frozen instance continue.
     fn thaw(&self, _instance: usize) {}
+
+    /// Returns for how long the instances have waited for a processor so far. Subjects without processes return
+    /// zero.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Returns the instances that have ended since the last call, with their statuses.
     fn exits(&self) -> Vec<(usize, String)>;

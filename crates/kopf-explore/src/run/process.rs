@@ -8,10 +8,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::process::{Child, Command};
 
-use super::{Connection, Launch, Subject};
+use super::{Connection, Launch, Subject, processor};
 
 /// The end of an output that is read for a report, in bytes.
 const MOST_OUTPUT: u64 = 256 * 1024;
@@ -170,6 +171,13 @@ impl Subject for Processes {
         }
     }
 
+    fn waited(&self) -> Duration {
+        let children = self.children();
+        let groups: Vec<u32> = children.values().filter_map(|one| one.group).collect();
+        drop(children);
+        processor::waited(&groups)
+    }
+
     fn exits(&self) -> Vec<(usize, String)> {
         let mut children = self.children();
         let mut ended = Vec::new();
@@ -262,8 +270,6 @@ fn read_end(path: &Path) -> io::Result<String> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test]

@@ -1,6 +1,7 @@
-//! The steps of a run, and the waiting between them.
+//! The steps of a run.
 
 mod acting;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,25 +9,23 @@ use std::time::Duration;
 use kopf_sandbox::Sandbox;
 use kopf_sandbox::manifests::segment;
 use kopf_sandbox::tap::OnRelease;
-use kopf_sandbox_schema::cel::Expression;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use self::waiting::{Goal, Waited};
 use super::client::Client;
 use super::crew::{self, Crew};
 use super::disturbance::Disturbance;
+use super::processor::Silence;
 use super::recorder::Recorder;
 use super::steering::{Order, Steering};
 use super::{Expectation, Task};
 use crate::deviation::{Deviation, Family};
-use crate::invariant::holds;
 use crate::journal::Snapshot;
-use crate::mask::{Difference, View, differences};
+use crate::mask::View;
 use crate::object::ObjectKey;
-use crate::oracle::{Complaint, Oracle};
 use crate::record::End;
-use crate::scenario::Target;
 
 /// The interval of checks.
 const POLL: Duration = Duration::from_millis(15);
@@ -36,24 +35,6 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(400);
 const MOST_EXITS: usize = 5;
 
 type Flow<T> = Result<T, End>;
-
-/// The end of a wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waited {
-    Done,
-    /// The next step was done early.
-    Early,
-}
-
-/// The goal of a wait.
-enum Goal<'a> {
-    /// No changes for this time.
-    Quiet(Duration),
-    /// The state of the reference, and no changes for this time.
-    State(&'a View, Duration),
-    /// A condition of the user.
-    Condition(&'a Expression, Option<&'a Target>),
-}
 
 /// Returns the path of a lease.
 fn lease_path(lease: &ObjectKey) -> String {
@@ -81,6 +62,11 @@ pub(super) struct Running<'a> {
     disturbance: Option<Disturbance>,
     /// A process that does nothing.
     frozen: Option<usize>,
+    silence: Silence,
+    /// The last look at the silence.
+    looked: Instant,
+    /// The time that does not count, since the beginning of the run.
+    lost: Duration,
 }
 
 impl<'a> Running<'a> {
@@ -107,6 +93,9 @@ impl<'a> Running<'a> {
             exits: 0,
             disturbance: None,
             frozen: None,
+            silence: Silence::default(),
+            looked: Instant::now(),
+            lost: Duration::ZERO,
         }
     }
 
@@ -152,11 +141,11 @@ impl<'a> Running<'a> {
 
     /// Waits until the started operator watches its resources.
     async fn ready(&mut self) -> Flow<()> {
-        let deadline = Instant::now() + self.task.timing.limit;
+        let deadline = self.deadline();
         let settle = self.task.timing.settle;
         loop {
             self.tick().await?;
-            let activity = self.recorder.activity();
+            let activity = self.activity();
             let is_ready = if self.task.expectation.reference().is_some() {
                 self.is_ready() && activity.quiet_for >= self.pause(0)
             } else {
@@ -169,7 +158,7 @@ impl<'a> Running<'a> {
             if is_ready && !activity.is_writing {
                 return Ok(());
             }
-            if Instant::now() >= deadline {
+            if self.is_over(deadline) {
                 return Err(match activity.since_request {
                     None => End::NoRequests,
                     Some(_) if activity.quiet_for < settle => End::NotQuiet { step: 0 },
@@ -452,81 +441,6 @@ impl<'a> Running<'a> {
             .any(|instance| self.is_watching(instance))
     }
 
-    async fn wait(&mut self, goal: Goal<'_>) -> Flow<Waited> {
-        let timing = self.task.timing;
-        let deadline = Instant::now() + timing.limit;
-        let mut compared = None;
-        let mut found = Vec::new();
-        loop {
-            self.tick().await?;
-            if self.is_next_done {
-                return Ok(Waited::Early);
-            }
-            let activity = self.recorder.activity();
-            let is_settled = |pause: Duration| {
-                activity.quiet_for >= pause && !activity.is_writing && self.is_ready()
-            };
-            match &goal {
-                Goal::Quiet(pause) if is_settled(*pause) => return Ok(Waited::Done),
-                Goal::State(view, pause) if is_settled(*pause) => {
-                    if compared != Some(activity.changes) {
-                        compared = Some(activity.changes);
-                        found = differences(view, &self.view(&self.recorder.snapshot()));
-                    }
-                    if found.is_empty() {
-                        return Ok(Waited::Done);
-                    }
-                    if activity.quiet_for >= timing.settle * 3 && self.is_known(&found) {
-                        return Err(self.not_converged(found));
-                    }
-                }
-                Goal::Condition(condition, target) => {
-                    if self.holds(condition, *target) {
-                        return Ok(Waited::Done);
-                    }
-                }
-                Goal::Quiet(_) | Goal::State(..) => {}
-            }
-            if Instant::now() >= deadline {
-                if let Goal::State(view, _) = &goal {
-                    found = differences(view, &self.view(&self.recorder.snapshot()));
-                }
-                return Err(self.too_late(&goal, activity.quiet_for, found));
-            }
-        }
-    }
-
-    fn too_late(&self, goal: &Goal<'_>, quiet_for: Duration, found: Vec<Difference>) -> End {
-        let step = self.step;
-        match goal {
-            Goal::Condition(..) => End::StepFailed {
-                step,
-                why: "its condition did not become true".to_owned(),
-            },
-            Goal::Quiet(pause) if quiet_for < *pause => End::NotQuiet { step },
-            Goal::State(..) if quiet_for < self.task.timing.settle.min(Duration::from_secs(3)) => {
-                End::NotQuiet { step }
-            }
-            Goal::State(..) if !found.is_empty() => self.not_converged(found),
-            Goal::Quiet(_) | Goal::State(..) => End::NotReady { step },
-        }
-    }
-
-    fn not_converged(&self, differences: Vec<Difference>) -> End {
-        End::NotConverged {
-            step: self.step,
-            differences,
-        }
-    }
-
-    fn is_known(&self, found: &[Difference]) -> bool {
-        let complaint = Complaint {
-            differences: found.to_vec(),
-            ..Complaint::new(Oracle::Converged, self.step, "")
-        };
-        self.task.known.contains(&complaint.signature())
-    }
-
     /// Lets a moment pass: does errands of the tap and tends the processes.
     async fn tick(&mut self) -> Flow<()> {
         tokio::select! {
@@ -565,25 +479,5 @@ impl<'a> Running<'a> {
         self.crew.refill();
         self.release_leases().await;
         Ok(())
-    }
-
-    fn holds(&self, condition: &Expression, target: Option<&Target>) -> bool {
-        let objects = self.recorder.snapshot().objects;
-        let is_target = |key: &ObjectKey, object: &Value| {
-            target.is_some_and(|target| {
-                key.name == target.name
-                    && object.get("kind").and_then(Value::as_str) == Some(target.kind.as_str())
-                    && target
-                        .namespace
-                        .as_ref()
-                        .is_none_or(|name| Some(name) == key.namespace.as_ref())
-            })
-        };
-        let object = objects
-            .iter()
-            .find(|(key, object)| is_target(key, object))
-            .map(|(_, object)| Arc::clone(object));
-        // An error is usual while a field does not exist.
-        holds(condition, object.as_deref(), &objects).unwrap_or_default()
     }
 }

@@ -92,11 +92,7 @@ fn shuffle_equals(queue: &mut VecDeque<Deviation>, seed: u64) {
 /// Returns the deviations at single requests.
 fn at_points(reference: &Reference, scenario: &Scenario) -> Vec<Deviation> {
     let mut found = Vec::new();
-    let interesting = reference
-        .points
-        .iter()
-        .filter(|point| point.occurrence <= MOST_OCCURRENCES);
-    for point in interesting {
+    for point in interesting(&reference.points) {
         let point = point.clone();
         if !is_write(&point.site.verb) {
             if point.occurrence == 1 {
@@ -125,6 +121,24 @@ fn at_points(reference: &Reference, scenario: &Scenario) -> Vec<Deviation> {
             found.push(Deviation::Term { point });
         }
     }
+    found
+}
+
+/// Returns the points that are explored, those of the highest value first: deletions, which cannot be undone, and
+/// first occurrences. Steps take turns, so that a limited time is not spent on the first one.
+fn interesting(points: &[Point]) -> Vec<&Point> {
+    let mut found: Vec<&Point> = points
+        .iter()
+        .filter(|point| point.occurrence <= MOST_OCCURRENCES)
+        .collect();
+    let mut counts: BTreeMap<(usize, bool, usize), usize> = BTreeMap::new();
+    found.sort_by_cached_key(|point| {
+        let is_other = !point.site.verb.starts_with("delete");
+        let group = (point.occurrence, is_other, point.step);
+        let turn = counts.entry(group).or_default();
+        *turn += 1;
+        (point.occurrence, is_other, *turn, point.step)
+    });
     found
 }
 
@@ -398,6 +412,37 @@ mod tests {
             .map(|plan| plan.deviation.to_string())
             .collect();
         assert_eq!(texts.len(), plans.len(), "no plan is repeated");
+    }
+
+    #[test]
+    fn deletions_come_first_and_steps_take_turns() {
+        let site = |verb: &str, plural: &str| Site {
+            verb: verb.to_owned(),
+            object: ObjectKey::new("", plural, Some("default"), "a"),
+            subresource: None,
+        };
+        let mut counter = Counter::default();
+        let points = [
+            counter.next(1, site("create", "pods")),
+            counter.next(1, site("create", "services")),
+            counter.next(1, site("create", "services")),
+            counter.next(2, site("patch", "pods")),
+            counter.next(2, site("delete", "services")),
+        ];
+        let order: Vec<String> = interesting(&points)
+            .into_iter()
+            .map(|point| format!("{} {} {}", point.step, point.site.verb, point.occurrence))
+            .collect();
+        assert_eq!(
+            order,
+            [
+                "2 delete 1",
+                "1 create 1",
+                "2 patch 1",
+                "1 create 1",
+                "1 create 2"
+            ]
+        );
     }
 
     #[test]

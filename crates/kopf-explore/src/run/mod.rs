@@ -262,6 +262,9 @@ pub async fn perform(task: &Task<'_>, folder: &Path) -> Result<Record, RunError>
     task.world.manifests.load(&sandbox).await?;
     let client = Client::new(sandbox.service());
     prepare(&client, task).await?;
+    if task.world.simulation.is_some() {
+        ensure_storage_class(&client).await?;
+    }
     // Before the listener publishes the certificate of its authority.
     let mut initial = recorder.objects();
     initial.retain(|key, _| !bootstrap.contains(key));
@@ -358,6 +361,30 @@ async fn prepare(client: &Client, task: &Task<'_>) -> Result<(), RunError> {
     }
     let deleted = client.delete(&target).await;
     deleted.map_err(rejected("configmap/kopf-explore"))?;
+    Ok(())
+}
+
+/// Creates the default StorageClass that clusters usually have, unless the manifests have one: without it, no
+/// claim can grow.
+async fn ensure_storage_class(client: &Client) -> Result<(), RunError> {
+    let rejected = |rejection| RunError::Rejected {
+        object: "storageclass/standard".to_owned(),
+        rejection,
+    };
+    let path = "/apis/storage.k8s.io/v1/storageclasses";
+    let classes = client.get(path).await.map_err(rejected)?;
+    let items = classes.get("items").and_then(Value::as_array);
+    if items.is_none_or(Vec::is_empty) {
+        let class = json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "kopf.dev/simulated",
+            "metadata": {
+                "name": "standard",
+                "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+            },
+            "allowVolumeExpansion": true,
+        });
+        client.create_at(path, &class).await.map_err(rejected)?;
+    }
     Ok(())
 }
 

@@ -28,7 +28,10 @@ pub fn derive(object: &Value, schema: Option<&Value>) -> Option<Scenario> {
     let target = Target::of(object)?;
     let mut steps = vec![Step::new(Action::Apply(object.clone()))];
     let mut seen = BTreeSet::new();
-    for variation in variations(object, schema) {
+    let mut variations = variations(object, schema);
+    // A change of a given field is what users do most.
+    variations.sort_by_key(|variation| variation.path.find(object).is_none());
+    for variation in variations {
         let Some(Segment::Field(name)) = variation.path.0.get(1) else {
             continue;
         };
@@ -42,4 +45,37 @@ pub fn derive(object: &Value, schema: Option<&Value>) -> Option<Scenario> {
     }
     steps.push(Step::new(Action::Delete(target)));
     Some(Scenario { steps })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn given_fields_are_changed_before_missing_ones() {
+        let schema = json!({"properties": {"spec": {"properties": {
+            "a": {"type": "boolean"}, "b": {"type": "boolean"}, "c": {"type": "boolean"},
+            "storage": {"type": "string"},
+        }}}});
+        let object = json!({
+            "apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": "x"}, "spec": {"storage": "1Gi"},
+        });
+        let scenario = derive(&object, Some(&schema)).unwrap();
+        let changed = scenario.steps.iter().filter_map(|step| match &step.action {
+            Action::Apply(object) => object.get("spec").cloned(),
+            _ => None,
+        });
+        assert_eq!(
+            changed.collect::<Vec<_>>(),
+            [
+                json!({"storage": "1Gi"}),
+                json!({"storage": "2Gi"}),
+                json!({"storage": "1Gi", "a": true}),
+                json!({"storage": "1Gi", "b": true}),
+                json!({"storage": "1Gi"}),
+            ]
+        );
+    }
 }

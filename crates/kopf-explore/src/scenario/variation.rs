@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -131,8 +132,12 @@ impl Finder {
             (Some(Value::Number(value)), _) => self.number(path, value.as_i64(), schema),
             (None, Some("integer" | "number")) => self.number(path, None, schema),
             (Some(Value::String(value)), _) => {
-                let is_free = limit("pattern").is_none() && limit("format").is_none();
-                if let Some(other) = other_text(value).filter(|_| is_free) {
+                let pattern = limit("pattern").and_then(Value::as_str);
+                let fits = |other: &String| {
+                    let fits = |pattern| Regex::new(pattern).is_ok_and(|one| one.is_match(other));
+                    limit("format").is_none() && pattern.is_none_or(fits)
+                };
+                if let Some(other) = other_text(value).filter(fits) {
                     self.add(path, Some(json!(other)));
                 }
             }
@@ -140,8 +145,11 @@ impl Finder {
             (Some(Value::Object(map)), _) if limit("properties").is_none() => {
                 self.map(path, map, schema, depth);
             }
-            // A missing object is not created field by field: it may have required fields.
             (Some(Value::Object(_)), _) => self.fields(path, value, schema, depth + 1),
+            // Labels, annotations, selectors. A missing object with fields is not created: some may be required.
+            (None, Some("object")) if is_map_of_texts(schema) => {
+                self.add(path, Some(json!({"kopf-explore": "x"})));
+            }
             _ => {}
         }
     }
@@ -215,6 +223,16 @@ impl Finder {
     }
 }
 
+fn is_map_of_texts(schema: Option<&Value>) -> bool {
+    let of = |pointer: &str| schema.and_then(|schema| schema.pointer(pointer));
+    of("/properties").is_none()
+        && of("/minProperties").is_none()
+        && of("/additionalProperties/type") == Some(&json!("string"))
+        && ["enum", "format", "pattern"]
+            .iter()
+            .all(|limit| of(&format!("/additionalProperties/{limit}")).is_none())
+}
+
 /// Returns another item of the same form.
 fn renamed(item: &Value) -> Value {
     match item {
@@ -284,6 +302,30 @@ mod tests {
                 "spec.size is set to 5",
                 "spec.storage is set to \"2Gi\"",
                 "spec.storage is removed",
+            ]
+        );
+    }
+
+    #[test]
+    fn quantities_grow_within_their_pattern_and_missing_maps_are_added() {
+        let schema = json!({"properties": {"spec": {"properties": {
+            "storage": {
+                "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
+                "pattern": "^[0-9]+(Mi|Gi)$",
+            },
+            "zone": {"type": "string", "pattern": "^[a-z]$"},
+            "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+            "limits": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "template": {"type": "object", "properties": {"name": {"type": "string"}}},
+        }}}});
+        let object = json!({"spec": {"storage": "10Gi", "zone": "a"}});
+        assert_eq!(
+            texts(&object, Some(&schema)),
+            [
+                "spec.annotations is set to {\"kopf-explore\":\"x\"}",
+                "spec.storage is set to \"11Gi\"",
+                "spec.storage is removed",
+                "spec.zone is removed",
             ]
         );
     }

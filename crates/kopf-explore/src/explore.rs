@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deviation::Deviation;
 use crate::mask::View;
+use crate::needs::unmet;
 use crate::object::field_differences;
 use crate::oracle::{Complaint, Evidence, judge};
 use crate::outcome::{FailedPlan, Finding, Groups, News, Outcome, Replayed, UnstableFinding};
@@ -194,13 +195,19 @@ impl Exploration {
         let mut complete = Vec::new();
         for record in records {
             let record = record?;
-            if let Some(error) = incomplete(&record, &self.settings) {
+            if let Some(error) = incomplete(&record, &self.settings, self.unmet(&record)) {
                 return Err(error);
             }
             complete.push(record);
         }
         let reference = Reference::learn(&complete, &self.settings.ignore)?;
         Ok((reference, complete))
+    }
+
+    /// Returns what the operator needs and its sandbox does not have.
+    fn unmet(&self, record: &Record) -> Option<String> {
+        let has_simulation = self.world.simulation.is_some();
+        if has_simulation { None } else { unmet(record) }
     }
 
     fn task<'a>(
@@ -240,6 +247,7 @@ impl Exploration {
         let mut outcome = Outcome {
             masked: reference.mask.fields().map(ToString::to_string).collect(),
             writes: writes.count(),
+            unmet: records.first().and_then(|record| self.unmet(record)),
             runs: records.len(),
             ..Outcome::default()
         };
@@ -490,7 +498,7 @@ fn reverted(scenario: &Scenario, variation: &Variation) -> Option<Scenario> {
 }
 
 /// Returns why an undisturbed run is not a reference.
-fn incomplete(record: &Record, settings: &Settings) -> Option<ExploreError> {
+fn incomplete(record: &Record, settings: &Settings, unmet: Option<String>) -> Option<ExploreError> {
     let (what, advice) = match &record.end {
         End::Complete => return None,
         End::NotStarted { why } => (
@@ -531,7 +539,7 @@ fn incomplete(record: &Record, settings: &Settings) -> Option<ExploreError> {
     let output = lines.get(start..).unwrap_or_default();
     Some(ExploreError::Reference {
         what,
-        advice,
+        advice: unmet.map_or(advice.clone(), |unmet| format!("{unmet}; or {advice}")),
         output: output.iter().map(|line| (*line).to_owned()).collect(),
     })
 }

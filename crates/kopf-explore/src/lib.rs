@@ -19,6 +19,7 @@ pub mod explore;
 pub mod invariant;
 pub mod journal;
 pub mod mask;
+pub mod needs;
 pub mod object;
 pub mod oracle;
 pub mod outcome;

@@ -170,8 +170,12 @@ async fn explore(
         ));
     }
     if outcome.done == outcome.not_reached + outcome.not_admitted {
-        return Err(Failure::plain("no plan was run: nothing is known about the operator")
-            .advise("give it more time or plans with --time and --plans, or other deviations with --only"));
+        let advice =
+            "give it more time or plans with --time and --plans, or other deviations with --only";
+        let advice = outcome.unmet.clone().unwrap_or_else(|| advice.to_owned());
+        return Err(
+            Failure::plain("no plan was run: nothing is known about the operator").advise(advice),
+        );
     }
     Ok(0)
 }

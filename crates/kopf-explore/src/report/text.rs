@@ -200,5 +200,8 @@ pub fn summary(outcome: &Outcome) -> Vec<Line> {
         text.push_str(", stopped early");
     }
     lines.push(line(Mark::Heading, text));
+    if let Some(unmet) = &outcome.unmet {
+        lines.push(line(Mark::Faint, format!("note: {unmet}")));
+    }
     lines
 }

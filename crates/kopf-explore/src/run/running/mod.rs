@@ -29,6 +29,8 @@ use crate::record::End;
 
 /// The interval of checks.
 const POLL: Duration = Duration::from_millis(15);
+/// The same for operators in this process. In virtual time, it costs nothing but the checks.
+const POLL_IN_PROCESS: Duration = Duration::from_millis(100);
 /// The shortest pause after which the state is compared with the reference.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(400);
 /// Restarts of an operator that exits while the API fails.
@@ -443,6 +445,11 @@ impl<'a> Running<'a> {
 
     /// Lets a moment pass: does errands of the tap and tends the processes.
     async fn tick(&mut self) -> Flow<()> {
+        let poll = if self.task.world.launcher.is_in_process() {
+            POLL_IN_PROCESS
+        } else {
+            POLL
+        };
         tokio::select! {
             biased;
             order = self.inbox.recv() => {
@@ -452,7 +459,7 @@ impl<'a> Running<'a> {
                     let _ = done.send(());
                 }
             }
-            () = tokio::time::sleep(POLL) => {}
+            () = tokio::time::sleep(poll) => {}
         }
         for exit in self.crew.tend() {
             self.exits += 1;

@@ -157,6 +157,11 @@ extended: need-cargo languages
 	KOPF_SIMULATION_SEEDS=1000 cargo test --release --workspace --test replicas
 	@echo "Operators with one bug each, and their twins, explored…"
 	cargo test --workspace --test zoo -- --include-ignored --test-threads 2
+	@echo "The example operators in both languages, explored for a quarter of an hour…"
+	@cargo build --quiet --workspace --bins
+	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && PYTHONPATH="$$PWD/python" \
+		tests/explore/examples.py "$${CARGO_TARGET_DIR:-target}/debug/kopf" "$${CARGO_TARGET_DIR:-target}/debug" \
+		"$$venv/bin/python"
 	@echo "A project whose only dependency is kopf…"
 	@tests/outside/check.sh
 	@echo "New projects in both languages, built and tested…"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Explores the example operators in both languages.
 
-    tests/explore/examples.py KOPF PROGRAMS PYTHON [NAME…] [--time TIME] [--parallel NUMBER]
+    tests/explore/examples.py KOPF PROGRAMS PYTHON [NAME…] [--minutes NUMBER] [--parallel NUMBER] [--verbose]
 
 KOPF is the `kopf` command, PROGRAMS the folder of the Rust examples, PYTHON an interpreter that can import the
-package. NAME is an example such as `python/01-minimal`; by default, all are explored.
+package. NAME is an example such as `python/01-minimal`; by default, all are explored. The time is shared among them:
+each explores as many of its plans as it has time for, the most valuable first, and both numbers are printed.
 
-Fails if something is found that is not explained here (and in docs/test/explore.md), or if no verdict is possible.
+Fails if something is found that is not explained here (and in docs/test/explored.md), or if no verdict is possible.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -78,7 +81,9 @@ class Case:
     options: tuple[str, ...] = ()
     settle: str = "2s"
     limit: str = "40s"
-    #: Arguments of the operator, if not the usual ones.
+    #: The time for plans at least, in seconds.
+    least: int = 30
+    #: Arguments of the operator, if not the usual ones; those in Python without any are programs themselves.
     arguments: tuple[str, ...] = ("run", "--standalone", "--namespace=default")
     environment: tuple[str, ...] = ()
     explained: tuple[Explanation, ...] = (lost_result,)
@@ -87,6 +92,8 @@ class Case:
         language, name = self.name.split("/")
         if language == "rust":
             return ["env", *self.environment, str(programs / name), *self.arguments]
+        if not self.arguments:
+            return ["env", *self.environment, python, self.handlers]
         return ["env", *self.environment, python, "-m", "kopf", *self.arguments, self.handlers]
 
     @property
@@ -130,7 +137,7 @@ def common_cases(language: str) -> Iterator[Case]:
     yield Case(f"{language}/02-children", options=SIMULATED, explained=(*ONCE, second_child))
     together = ("run", "--namespace=default", "--peering=default")
     # The record of a killed peer pauses the next one for a minute.
-    yield Case(f"{language}/06-peering", ("crd.yaml", PEERING), arguments=together, limit="2m")
+    yield Case(f"{language}/06-peering", ("crd.yaml", PEERING), arguments=together, limit="2m", least=120)
     # The operator deletes the pod when it is a second old.
     yield Case(f"{language}/10-builtins", (), steps=({"apply": POD},), settle="5s", environment=("MAX_AGE=1",))
     yield Case(f"{language}/14-daemons", explained=(lost_result, goodbye))
@@ -147,6 +154,10 @@ def cases() -> Iterator[Case]:
     gateway = {"host": "example.com", "ports": [{"number": 80, "protocol": "TCP"}]}
     yield Case("python/18-typed", (), kind="Gateway", spec=gateway, explained=ONCE)
     yield Case("rust/12-embedded", arguments=("default",))
+    # The application gives up a minute after the last creation.
+    example = {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "example"}, "spec": {}}
+    target = {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "example"}
+    yield Case("python/12-embedded", steps=({"apply": example}, {"delete": target}), arguments=())
     claims = "rust/ephemeral-volume-claims"
     yield Case(claims, (f"{claims}/crd.yaml", f"{claims}/class.yaml"), f"{claims}/obj.yaml")
     for name, file in (("load-testing", "example-02.yaml"), ("own-program", "obj.yaml")):
@@ -157,8 +168,38 @@ def cases() -> Iterator[Case]:
     yield Case("rust/tenant-onboarding", TENANTS, "rust/tenant-onboarding/tenant.yaml", explained=ONCE)
 
 
-def explore(case: Case, args: argparse.Namespace) -> tuple[bool, str]:
-    """Returns `True` and a summary, or `False` and what is wrong."""
+class Budget:
+    """The time that is left, for the examples that are left."""
+
+    #: The undisturbed runs of an example, which come before its plans.
+    UNDISTURBED = 25
+    def __init__(self, seconds: float, cases: int, parallel: int) -> None:
+        self.end = time.monotonic() + seconds
+        self.cases = cases
+        self.parallel = parallel
+        self.lock = threading.Lock()
+
+    def take(self, least: int) -> int:
+        """Returns the seconds for the plans of the next example, which needs a number of them."""
+        with self.lock:
+            share = (self.end - time.monotonic()) * min(self.parallel, self.cases) / self.cases
+            self.cases -= 1
+        return max(least, round(share - self.UNDISTURBED))
+
+
+@dataclasses.dataclass
+class Verdict:
+    """The outcome of one example."""
+
+    #: What is wrong, in lines.
+    wrong: list[str]
+    #: The explained complaints, in lines.
+    explained: list[str] = dataclasses.field(default_factory=list)
+    done: int = 0
+    plans: int = 0
+
+
+def explore(case: Case, budget: Budget, args: argparse.Namespace) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="kopf-examples-") as name:
         folder = pathlib.Path(name)
         manifests = [EXAMPLES / manifest for manifest in case.manifests]
@@ -169,23 +210,26 @@ def explore(case: Case, args: argparse.Namespace) -> tuple[bool, str]:
         command = [args.kopf, "explore", "-o", "json", "--report", str(folder / "report"), *case.scenario(folder)]
         for manifest in manifests:
             command += ["-f", str(manifest)]
-        command += ["--settle", case.settle, "--limit", case.limit, "--time", args.time, *case.options]
+        command += ["--settle", case.settle, "--limit", case.limit, "--jobs", str(args.jobs), *case.options]
+        command += ["--no-reduce", "--time", f"{budget.take(case.least)}s"]
         command += ["--", *case.command(args.programs, args.python)]
         process = subprocess.run(command, check=False, capture_output=True, text=True)
     if process.returncode not in (0, 1):
-        return False, f"exit code {process.returncode}\n{process.stderr}"
-    outcome = json.loads(process.stdout)
-    unexplained, explained = [], 0
+        return Verdict([f"exit code {process.returncode}", process.stderr])
+    return judge(case, json.loads(process.stdout))
+
+
+def judge(case: Case, outcome: dict[str, Any]) -> Verdict:
+    verdict = Verdict([], done=outcome["done"], plans=outcome["plans"])
     for finding in outcome["findings"]:
         deviation = (finding["deviation"] or {"deviation": "none"})["deviation"]
-        complaints = [
-            complaint for complaint in finding["complaints"]
-            if not any(explanation(deviation, complaint) for explanation in case.explained)
-        ]
-        unexplained += [f"if {finding['description']}:\n{json.dumps(one, indent=2)}" for one in complaints]
-        explained += not complaints
-    summary = f"{outcome['done']} of {outcome['plans']} plans, {explained} findings that are explained"
-    return not unexplained, "\n".join([summary, *unexplained])
+        for complaint in finding["complaints"]:
+            line = f"if {finding['description']}: {complaint['summary']}: {', '.join(paths(complaint))}"
+            if any(explanation(deviation, complaint) for explanation in case.explained):
+                verdict.explained.append(line)
+            else:
+                verdict.wrong += [line, json.dumps(complaint, indent=2)]
+    return verdict
 
 
 def main() -> int:
@@ -194,19 +238,30 @@ def main() -> int:
     parser.add_argument("programs", type=pathlib.Path)
     parser.add_argument("python")
     parser.add_argument("names", nargs="*", metavar="name")
-    parser.add_argument("--time", default="3m", help="time for the plans of each example")
-    parser.add_argument("--parallel", type=int, default=2, help="examples at once")
+    parser.add_argument("--minutes", type=float, default=14, help="time for all examples")
+    parser.add_argument("--parallel", type=int, default=4, help="examples at once")
+    parser.add_argument("--jobs", type=int, default=2, help="runs of one example at once")
+    parser.add_argument("--verbose", action="store_true", help="print what is explained")
     args = parser.parse_args()
     chosen = [case for case in cases() if not args.names or case.name in args.names]
     if unknown := set(args.names) - {case.name for case in chosen}:
         parser.error(f"unknown examples: {', '.join(sorted(unknown))}")
-    failed = 0
+    began, verdicts = time.monotonic(), []
+    budget = Budget(args.minutes * 60, len(chosen), args.parallel)
     with concurrent.futures.ThreadPoolExecutor(args.parallel) as pool:
-        running = {pool.submit(explore, case, args): case for case in chosen}
+        running = {pool.submit(explore, case, budget, args): case for case in chosen}
         for done in concurrent.futures.as_completed(running):
-            case, (is_clean, text) = running[done], done.result()
-            print(f"{case.name}: {'ok' if is_clean else 'FAILED'}: {text}", flush=True)
-            failed += not is_clean
+            case, verdict = running[done], done.result()
+            verdicts.append(verdict)
+            text = f"{verdict.done} of {verdict.plans} plans, {len(verdict.explained)} complaints that are explained"
+            print(f"{case.name}: {'FAILED' if verdict.wrong else 'ok'}: {text}", flush=True)
+            for line in verdict.wrong + (verdict.explained if args.verbose else []):
+                print(f"  {line}", flush=True)
+    done, plans = sum(one.done for one in verdicts), sum(one.plans for one in verdicts)
+    failed = sum(bool(one.wrong) for one in verdicts)
+    minutes = (time.monotonic() - began) / 60
+    print(f"{len(verdicts)} examples, {failed} failed, in {minutes:.1f} minutes (the time for plans ends after "
+          f"{args.minutes:g}): {done} of {plans} plans, the others are not explored")
     return min(failed, 1)
 
 

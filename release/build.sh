@@ -13,7 +13,7 @@ build_python() {
     say "licence texts of the linked crates"
     cargo run --quiet --locked --package xtask -- notices kopf-python >THIRD-PARTY.txt
     python3 python/stubs.py
-    maturin sdist --quiet --out "$dist/python"
+    maturin sdist --out "$dist/python"
     local arch libc
     for arch in "${arches[@]}"; do
         for libc in "${libcs[@]}"; do

@@ -73,7 +73,12 @@ demo: need-cargo
 
 test: need-cargo
 	@echo "All tests, with the API behaviour suite on the in-process sandbox…"
-	cargo test --workspace --no-fail-fast
+	@without=""; \
+	"$${KOPF_TEST_PYTHON:-python3}" crates/kopf-python/library.py >/dev/null 2>&1 || { \
+		without="--exclude kopf-python"; \
+		echo "skipped: the tests of kopf-python in Rust, because python3 has no shared library (libpython3-dev)"; }; \
+	echo "cargo test --workspace --no-fail-fast $$without"; \
+	cargo test --workspace --no-fail-fast $$without
 	@echo "The behaviour suite of operators with handlers in another thread…"
 	KOPF_TEST_FRONT=foreign cargo test --workspace --test handling
 	@echo "The API behaviour suite on the sandbox over TLS…"

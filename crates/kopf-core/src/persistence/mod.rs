@@ -2,5 +2,6 @@
 
 pub mod diffbase;
 pub mod progress;
+#[doc(hidden)]
 pub mod settled;
 pub mod storage;

@@ -162,7 +162,7 @@ extended: need-cargo languages
 	KOPF_SIMULATION_SEEDS=1000 cargo test --release --workspace --test replicas
 	@echo "Operators with one bug each, and their twins, explored…"
 	cargo test --workspace --test zoo -- --include-ignored --test-threads 2
-	@echo "The example operators in both languages, explored for a quarter of an hour…"
+	@echo "The example operators in both languages, explored (a quarter of an hour)…"
 	@cargo build --quiet --workspace --bins
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && PYTHONPATH="$$PWD/python" \
 		tests/explore/examples.py "$${CARGO_TARGET_DIR:-target}/debug/kopf" "$${CARGO_TARGET_DIR:-target}/debug" \

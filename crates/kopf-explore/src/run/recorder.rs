@@ -42,8 +42,8 @@ struct State {
     leases: BTreeMap<ObjectKey, usize>,
     /// The senders of requests that can cause commits.
     senders: BTreeMap<u64, Actor>,
-    /// Writes of the operator without a response.
-    open_writes: BTreeMap<u64, (usize, Instant)>,
+    /// Requests of the operator without a response, other than watches.
+    open_requests: BTreeMap<u64, (usize, Instant)>,
     watches: BTreeMap<usize, BTreeSet<String>>,
     requests: BTreeMap<usize, usize>,
     last_change: Option<Instant>,
@@ -53,6 +53,8 @@ struct State {
     pauses: Vec<Duration>,
     pause: Duration,
     changes: u64,
+    /// The revisions of these changes.
+    counted: BTreeSet<u64>,
 }
 
 impl State {
@@ -75,8 +77,8 @@ pub(crate) struct Activity {
     pub(crate) quiet_for: Duration,
     /// The number of changes so far.
     pub(crate) changes: u64,
-    /// `true` if a write of the operator has no response yet.
-    pub(crate) is_writing: bool,
+    /// `true` if a request of the operator has no response yet.
+    pub(crate) is_requesting: bool,
     /// The time since the operator has opened a watch.
     pub(crate) since_watch: Option<Duration>,
     /// The time since the first request of the operator.
@@ -153,7 +155,9 @@ impl Recorder {
             ProcessChange::Started | ProcessChange::Frozen | ProcessChange::Thawed
         );
         if !is_alive {
-            state.open_writes.retain(|_, (owner, _)| *owner != instance);
+            state
+                .open_requests
+                .retain(|_, (owner, _)| *owner != instance);
             state.watches.remove(&instance);
         }
         state.last_change = Some(Instant::now());
@@ -170,8 +174,8 @@ impl Recorder {
         if let Actor::Operator(instance) = request.actor {
             *state.requests.entry(instance).or_default() += 1;
             state.first_request.get_or_insert(now);
-            if request.is_write() && !is_housekeeping(&request.key.resource) {
-                state.open_writes.insert(request.number, (instance, now));
+            if request.verb != "watch" && !is_housekeeping(&request.key.resource) {
+                state.open_requests.insert(request.number, (instance, now));
             }
             self.push(&mut state, Happening::Request(request));
         }
@@ -180,7 +184,7 @@ impl Recorder {
 
     pub(crate) fn response(&self, actor: Actor, response: Response, watched: Option<&str>) {
         let mut state = self.state();
-        state.open_writes.remove(&response.number);
+        state.open_requests.remove(&response.number);
         if let Actor::Operator(instance) = actor {
             if let Some(resource) = watched.filter(|_| response.code == 200) {
                 let watches = state.watches.entry(instance).or_default();
@@ -192,8 +196,12 @@ impl Recorder {
         }
     }
 
+    /// Records an event. The operator reacts to it from now on, however late it is delivered.
     pub(crate) fn delivery(&self, delivery: Delivery) {
         let mut state = self.state();
+        if state.counted.contains(&delivery.revision) {
+            state.last_change = Some(Instant::now());
+        }
         self.push(&mut state, Happening::Delivery(delivery));
     }
 
@@ -242,6 +250,7 @@ impl Recorder {
             let pause = last.map_or(Duration::ZERO, |last| now.duration_since(last));
             state.pause = state.pause.max(pause);
             state.changes += 1;
+            state.counted.insert(revision);
         }
         state.touched.insert(key.clone());
         if key.resource == LEASES {
@@ -264,13 +273,13 @@ impl Recorder {
         let mut state = self.state();
         let now = Instant::now();
         state
-            .open_writes
+            .open_requests
             .retain(|_, (_, began)| now.duration_since(*began) < LONGEST_REQUEST);
         let since = |moment: Option<Instant>| moment.map(|moment| now.duration_since(moment));
         Activity {
             quiet_for: since(state.last_change).unwrap_or_default(),
             changes: state.changes,
-            is_writing: !state.open_writes.is_empty(),
+            is_requesting: !state.open_requests.is_empty(),
             since_watch: since(state.last_watch),
             since_request: since(state.first_request),
         }
@@ -340,5 +349,44 @@ mod tests {
         let snapshot = recorder.snapshot();
         assert!(snapshot.objects.contains_key(&key), "it was touched");
         assert!(recorder.mask().view(&snapshot).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn late_events_and_open_requests_are_no_quiet() {
+        let recorder = Recorder::new(Mask::default());
+        let key = ObjectKey::new("", "pods", Some("default"), "a");
+        recorder.begin();
+        recorder.commit(7, key.clone(), None, Some(Arc::new(json!({"spec": 1}))));
+        let second = Duration::from_secs(1);
+        tokio::time::sleep(second).await;
+        assert_eq!(recorder.activity().quiet_for, second);
+        let deliver = |revision: u64| {
+            recorder.delivery(Delivery {
+                instance: 1,
+                event: "ADDED".to_owned(),
+                key: key.clone(),
+                revision,
+            });
+        };
+        deliver(6);
+        assert_eq!(recorder.activity().quiet_for, second, "not a change");
+        deliver(7);
+        assert_eq!(recorder.activity().quiet_for, Duration::ZERO);
+        recorder.request(Request {
+            number: 1,
+            actor: Actor::Operator(1),
+            verb: "list".to_owned(),
+            key,
+            subresource: None,
+            is_dry: false,
+        });
+        assert!(recorder.activity().is_requesting);
+        let response = Response {
+            number: 1,
+            code: 200,
+            is_injected: false,
+        };
+        recorder.response(Actor::Operator(1), response, None);
+        assert!(!recorder.activity().is_requesting);
     }
 }

@@ -157,7 +157,7 @@ impl<'a> Running<'a> {
                 let polls = since(activity.since_request, settle * 2);
                 activity.quiet_for >= settle && (watches || polls)
             };
-            if is_ready && !activity.is_writing {
+            if is_ready && !activity.is_requesting {
                 return Ok(());
             }
             if self.is_over(deadline) {

@@ -75,7 +75,7 @@ impl Running<'_> {
             }
             let activity = self.activity();
             let is_settled = |pause: Duration| {
-                activity.quiet_for >= pause && !activity.is_writing && self.is_ready()
+                activity.quiet_for >= pause && !activity.is_requesting && self.is_ready()
             };
             match &goal {
                 Goal::Quiet(pause) if is_settled(*pause) => return Ok(Waited::Done),

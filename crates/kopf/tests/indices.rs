@@ -210,7 +210,10 @@ fn summary(
 ) -> String {
     let names = |maps: Vec<std::sync::Arc<ConfigMap>>| {
         let names = maps.iter().filter_map(|map| map.metadata.name.clone());
-        names.collect::<Vec<_>>().join("+")
+        let mut names: Vec<_> = names.collect();
+        // Indices have the order in which objects were indexed.
+        names.sort();
+        names.join("+")
     };
     let one = maps.get(namespace, "one");
     let color = one.and_then(|one| one.data.as_ref()?.get("color").cloned());

@@ -164,7 +164,7 @@ where
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::{Arc, Mutex, PoisonError};
 
     use super::*;
 
@@ -211,6 +211,9 @@ mod tests {
     }
 
     fn log_with(layers: Vec<BoxedLayer>, options: Options, action: impl FnOnce()) -> Vec<String> {
+        // What is enabled is cached for the whole process, so subscribers must not overlap.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let written = Written::default();
         let format = Format {
             options,

@@ -25,6 +25,7 @@ trap 'exit 130' INT TERM
 
 load() { # NAME
     containers pull --quiet "oci-archive:$dist/images/$1-$version-$this_arch.oci.tar" >/dev/null
+    containers tag "localhost/$1:$version" "$1"
     inspect "$1"
 }
 

@@ -262,12 +262,12 @@ class Bridge(answers.Answers, serving.ServingMixin):
             native.fail("permanent", f"The result cannot be stored in the status: {_text(exc)}.")
 
     def _finish_activity(self, native: NativeCall, handler: ActivityHandler, result: Any) -> None:
-        from kopf import _kopf
+        from kopf._kopf import set_settings
 
         activity = native.activity
         if activity == "startup":
             try:
-                _kopf.set_settings(native, self.settings)
+                set_settings(native, self.settings)
             except Exception as exc:
                 # The message names the setting. The frames are only those of the conversion.
                 raise PermanentError(_text(exc)).with_traceback(None) from None
@@ -292,9 +292,9 @@ class Bridge(answers.Answers, serving.ServingMixin):
         if result is None:
             native.finish(None)
         elif isinstance(result, ConnectionInfo):
-            from kopf import _kopf
+            from kopf._kopf import finish_login
 
-            _kopf.finish_login(native, result)
+            finish_login(native, result)
         elif isinstance(result, AiohttpSession):
             raise PermanentError(
                 f"login handler '{handler.id}' returned kopf.AiohttpSession, which is not supported: "
@@ -347,10 +347,10 @@ class Bridge(answers.Answers, serving.ServingMixin):
             exc = second
         if native.activity == "startup":
             # The error may be ignored, and the settings changed before it are in effect.
-            from kopf import _kopf
+            from kopf._kopf import set_settings
 
             with contextlib.suppress(Exception):
-                _kopf.set_settings(native, self.settings)
+                set_settings(native, self.settings)
         if not isinstance(exc, Exception | asyncio.CancelledError):
             # SystemExit and KeyboardInterrupt end the operator.
             with contextlib.suppress(RuntimeError):  # the loop is closed

@@ -82,10 +82,10 @@ async def run(
     # Sub-handlers receive the current patch of the parent, and its context variables.
     bridge.send_patch(call)
     variables.keep(call)
-    from kopf import _kopf
+    from kopf._kopf import execute as run_natively
 
     future = bridge.new_future()
-    _kopf.execute(call.native, specs, lowering.lower_lifecycle(lifecycle), future)
+    run_natively(call.native, specs, lowering.lower_lifecycle(lifecycle), future)
     await future
 
 

@@ -14,7 +14,7 @@ import re
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "settings.md"
-RUST = ROOT / "crates" / "kopf-core" / "src" / "settings"
+RUST = ROOT / "crates" / "kopf-core" / "src" / "handling" / "settings"
 
 BEGIN = "<!-- begin: python/settings_table.py -->\n"
 END = "<!-- end: python/settings_table.py -->\n"

@@ -1,8 +1,8 @@
 //! The Python frontend: operators in Python on the engine.
 //!
 //! The engine runs in a thread without an interpreter. Calls of functions, log records and tasks
-//! with callbacks go through one queue ([`front::queue`]) to the event loop of the user, which drains it
-//! ([`bridge::drain`]).
+//! with callbacks go through one queue (`front::queue`) to the event loop of the user, which drains it
+//! (`bridge::drain`).
 //! All public classes are written in Python (`python/kopf/_front`); this crate converts values,
 //! declares handlers and calls functions.
 //!

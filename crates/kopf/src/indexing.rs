@@ -66,11 +66,11 @@ pub trait IndexFunction<M> {
 }
 
 /// Calls the function for every version of every object and stores the returned entries in an
-/// index, for [`Index`](Index) arguments of all handlers, filters and activities of the
+/// index, for [`Index`] arguments of all handlers, filters and activities of the
 /// operator.
 ///
 /// The name of the index is that of the function, or the [`id`](HandlerBuilder::id). For an index
-/// that is not declared by an attribute, implement [`IndexOf`](IndexOf):
+/// that is not declared by an attribute, implement [`IndexOf`]:
 ///
 /// ```
 /// use kopf::IndexOf;

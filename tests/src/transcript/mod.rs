@@ -30,8 +30,8 @@
 //! | `eventually` | `true` repeats the step until everything is as expected |
 //! | `for`, `in` | names of columns and rows: the step is performed for each row |
 //!
-//! Values are compared exactly; see [`difference`](matching::difference) for conditions such as
-//! `<string>`, and [`Scope::value`](scope::Scope::value) for `$from`, `$set` and `$remove`.
+//! Values are compared exactly; see `matching::difference` for conditions such as
+//! `<string>`, and `Scope::value` for `$from`, `$set` and `$remove`.
 
 mod checking;
 mod matching;

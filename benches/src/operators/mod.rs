@@ -23,6 +23,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use kube::Client;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use self::handled::Handled;
 use self::implementations::Running;
@@ -152,25 +153,11 @@ impl Bench {
         implementation: Implementation,
         namespace: &str,
     ) -> Result<(Duration, f64)> {
-        let (client, objects) = (&self.client, self.objects);
         let running = self.start(implementation, namespace)?;
-        let usage = running.usage()?;
-        let warm = Handled::watch(client, namespace, "warm", WARM_UP).await?;
-        objects::create(client, namespace, "warm", WARM_UP, 1).await?;
-        warm.times().await.context("warm-up")?;
-        usage.quiet(QUIET, LIMIT).await?;
-        let before = usage.cpu()?;
-        let handled = Handled::watch(client, namespace, "object", objects).await?;
-        objects::create(client, namespace, "object", objects, CREATORS).await?;
-        handled.times().await?;
-        // The events of its own patches are part of the work.
-        usage.quiet(QUIET, LIMIT).await?;
-        let figures = (
-            usage.cpu()?.saturating_sub(before) / objects,
-            usage.peak_megabytes()?,
-        );
+        warm_up(&self.client, &running, namespace).await?;
+        let created = create(&self.client, &running, namespace, self.objects).await?;
         running.stop().await?;
-        Ok(figures)
+        Ok((created.cpu, created.peak))
     }
 
     /// Starts it with handled objects. Returns the CPU time until it is idle.
@@ -207,6 +194,46 @@ impl Bench {
             cpu,
         })
     }
+}
+
+/// The handling of objects that are created while an operator runs.
+#[derive(Debug, Clone, Copy)]
+struct Created {
+    /// CPU time of the operator per object.
+    cpu: Duration,
+    /// Peak memory of the operator, in megabytes.
+    peak: f64,
+    /// Time from the first creation until the last object is handled.
+    whole: Duration,
+}
+
+async fn warm_up(client: &Client, running: &Running, namespace: &str) -> Result<()> {
+    let warm = Handled::watch(client, namespace, "warm", WARM_UP).await?;
+    objects::create(client, namespace, "warm", WARM_UP, 1).await?;
+    warm.times().await.context("warm-up")?;
+    running.usage()?.quiet(QUIET, LIMIT).await
+}
+
+async fn create(
+    client: &Client,
+    running: &Running,
+    namespace: &str,
+    objects: u32,
+) -> Result<Created> {
+    let usage = running.usage()?;
+    let before = usage.cpu()?;
+    let handled = Handled::watch(client, namespace, "object", objects).await?;
+    let began = Instant::now();
+    objects::create(client, namespace, "object", objects, CREATORS).await?;
+    let times = handled.times().await?;
+    let ended = times.last().context("no object is handled")?;
+    // The events of its own patches are part of the work.
+    usage.quiet(QUIET, LIMIT).await?;
+    Ok(Created {
+        cpu: usage.cpu()?.saturating_sub(before) / objects,
+        peak: usage.peak_megabytes()?,
+        whole: ended.duration_since(began),
+    })
 }
 
 /// Adds all figures. Targets apply to our operator only.

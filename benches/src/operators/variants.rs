@@ -1,15 +1,13 @@
-//! What a choice costs: the same operator with and without it, alternating, on the sandbox.
+//! The cost of a choice: the same operator with and without it, alternating, on the sandbox.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use kube::Client;
 use tempfile::TempDir;
-use tokio::time::Instant;
 
 use crate::load;
-use crate::operators::handled::Handled;
-use crate::operators::{CREATORS, Implementation, LIMIT, QUIET, WARM_UP, objects};
+use crate::operators::{Implementation, create, objects, warm_up};
 use crate::report::{Report, Target, median, print_status};
 use crate::servers::Process;
 
@@ -110,23 +108,14 @@ async fn handle(
     let folder = TempDir::new()?;
     let log = std::fs::File::create(folder.path().join("log"))?;
     let running = implementation.start(&sandbox.kubeconfig(), namespace, objects, log)?;
-    let (usage, server) = (running.usage()?, sandbox.usage()?);
-    let warm = Handled::watch(client, namespace, "warm", WARM_UP).await?;
-    objects::create(client, namespace, "warm", WARM_UP, 1).await?;
-    warm.times().await.context("warm-up")?;
-    usage.quiet(QUIET, LIMIT).await?;
-    let (before, server_before) = (usage.cpu()?, server.cpu()?);
-    let handled = Handled::watch(client, namespace, "object", objects).await?;
-    let began = Instant::now();
-    objects::create(client, namespace, "object", objects, CREATORS).await?;
-    let times = handled.times().await?;
-    let ended = times.last().context("no object is handled")?;
-    runs.whole.push(ended.duration_since(began));
-    usage.quiet(QUIET, LIMIT).await?;
-    let cpu = usage.cpu()?.saturating_sub(before);
-    runs.operator.push(cpu / objects);
+    let server = sandbox.usage()?;
+    warm_up(client, &running, namespace).await?;
+    let server_before = server.cpu()?;
+    let created = create(client, &running, namespace, objects).await?;
     let cpu = server.cpu()?.saturating_sub(server_before);
     runs.server.push(cpu / objects);
-    runs.memory = runs.memory.max(usage.peak_megabytes()?);
+    runs.operator.push(created.cpu);
+    runs.whole.push(created.whole);
+    runs.memory = runs.memory.max(created.peak);
     running.stop().await
 }

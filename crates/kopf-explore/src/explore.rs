@@ -539,7 +539,10 @@ fn incomplete(record: &Record, settings: &Settings, unmet: Option<String>) -> Op
     let output = lines.get(start..).unwrap_or_default();
     Some(ExploreError::Reference {
         what,
-        advice: unmet.map_or(advice.clone(), |unmet| format!("{unmet}; or {advice}")),
+        advice: match unmet {
+            Some(unmet) => format!("{unmet}; or {advice}"),
+            None => advice,
+        },
         output: output.iter().map(|line| (*line).to_owned()).collect(),
     })
 }

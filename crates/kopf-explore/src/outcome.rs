@@ -73,7 +73,7 @@ pub struct Outcome {
     pub is_partial: bool,
     /// The masked fields, as learned from the reference runs.
     pub masked: Vec<String>,
-    /// What the operator needs and the sandboxes do not have, with the advice.
+    /// A need of the operator that the sandboxes do not meet, with the advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmet: Option<String>,
     /// The number of writes of the operator in the reference.

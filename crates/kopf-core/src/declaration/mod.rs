@@ -1,4 +1,4 @@
-//! What users declare: handlers, filters, the causes they react to, and their outcomes.
+//! Declarations of users: handlers, filters, the causes they react to, and their outcomes.
 
 #[doc(hidden)]
 pub mod background;

@@ -1,4 +1,4 @@
-//! What is stored on objects: progress, diff-bases.
+//! Records on objects: progress, diff-bases.
 
 pub mod diffbase;
 pub mod progress;
